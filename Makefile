@@ -1,0 +1,38 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup serve test lint types fast format lock clean
+
+run := .venv/bin/
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: ## install the pinned dependencies into .venv (at once where that is done already)
+	@requirements/setup
+
+serve: setup ## serve the default model as serve_config.yaml says
+	@exec $(run)speechlm serve serve_config.yaml
+
+test: lint types ## lint, types and every test
+	@requirements/debian
+	$(run)pytest
+
+lint: setup ## ruff: rules and format
+	$(run)ruff check
+	$(run)ruff format --check
+
+types: setup ## mypy
+	$(run)mypy
+
+fast: setup ## the tests that start neither an engine nor Ray Serve
+	$(run)pytest -m 'not engine and not serve'
+
+format: setup ## mend what ruff can
+	$(run)ruff check --fix
+	$(run)ruff format
+
+lock: setup ## choose the pins anew from pyproject.toml (args=--upgrade: newer releases)
+	requirements/lock $(args)
+
+clean: ## remove .venv and every cache
+	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

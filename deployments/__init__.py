@@ -1,0 +1,1 @@
+"""The service around the engine: HTTP, Ray Serve deployments, settings, command line."""

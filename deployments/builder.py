@@ -1,0 +1,53 @@
+"""From settings to a Ray Serve application: what ``serve_config.yaml`` names."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ray.serve import Application
+
+from deployments.engine_deployment import EngineReplica
+from deployments.ingress import Ingress
+from deployments.settings import ModelSettings, ServiceSettings, Settings
+
+# A replica refuses what it cannot take itself, at once and exactly. Serve's own limits only
+# have to be out of its way, and to bound what waits while no replica is there.
+_REFUSALS_AT_ONCE = 256
+_INGRESS_CONCURRENCY = 4096
+
+
+def build(args: dict[str, Any]) -> Application:
+    """One ingress, and per model a deployment of engine replicas.
+
+    Args:
+        args: as in ``serve_config.yaml``.
+
+    Raises:
+        pydantic.ValidationError: they are not ``Settings``.
+    """
+    settings = Settings.model_validate(args)
+    engines = {model.id: _engines(model, settings.service) for model in settings.models}
+    ingress = Ingress.options(
+        num_replicas=settings.service.ingress_replicas,
+        max_ongoing_requests=_INGRESS_CONCURRENCY,
+        graceful_shutdown_timeout_s=settings.service.drain_seconds,
+        ray_actor_options={"num_cpus": 0},
+    )
+    return ingress.bind(settings, engines, int(time.time()))
+
+
+def _engines(model: ModelSettings, service: ServiceSettings) -> Application:
+    deployment = EngineReplica.options(
+        name=f"engine-{model.id}",
+        num_replicas=model.replicas,
+        max_ongoing_requests=model.max_concurrent_requests + _REFUSALS_AT_ONCE,
+        max_queued_requests=_INGRESS_CONCURRENCY,
+        placement_group_bundles=[model.bundle],
+        ray_actor_options={"num_cpus": model.engine.cpus, "num_gpus": model.engine.gpus},
+        health_check_period_s=2,
+        health_check_timeout_s=10,
+        graceful_shutdown_timeout_s=service.drain_seconds,
+        max_constructor_retry_count=2,
+    )
+    return deployment.bind(model)

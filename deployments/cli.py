@@ -1,0 +1,44 @@
+"""``speechlm``: the command line."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from deployments.commands import CommandError
+
+# Each is a module of deployments.commands with HELP, add_arguments and run. They import
+# torch, vLLM and Ray inside run, so that help and mistakes are answered at once.
+_COMMANDS = ("serve", "say", "generate", "make-tiny")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="speechlm", description="Speech language models.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name in _COMMANDS:
+        module = importlib.import_module(f"deployments.commands.{name.replace('-', '_')}")
+        command = commands.add_parser(name, help=module.HELP, description=module.__doc__)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Returns:
+        The exit code: 0, or 1 with a message on standard error.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except CommandError as error:
+        print(f"speechlm: {error}", file=sys.stderr)
+        return 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

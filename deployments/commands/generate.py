@@ -1,0 +1,96 @@
+"""Generates for every request of a file, without HTTP and without Ray.
+
+Each input line is a JSON object: id; text or prompt_ids; and optionally output, cfg_scale,
+unconditional_ids, seed, temperature, top_k, top_p, max_frames, max_text_tokens. A line that
+cannot be served gets an error in its output line and does not disturb the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deployments.commands import CommandError
+
+if TYPE_CHECKING:
+    from engine_adapter.engine import EngineConfig
+
+HELP = "generate for a file of requests, without a service"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", required=True, help="model directory, or tiny:FAMILY")
+    parser.add_argument("--requests", required=True, type=Path, help="JSON lines to read")
+    parser.add_argument("--output", required=True, type=Path, help="JSON lines to write")
+    parser.add_argument("--wav-dir", type=Path, help="write ID.wav for every answer with audio")
+    parser.add_argument("--stats", type=Path, help="write counters of the whole run")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--max-rows", type=int, default=64, help="rows of a step")
+    parser.add_argument("--kv-blocks", type=int, help="size of the KV cache")
+    parser.add_argument("--max-batched-tokens", type=int, help="tokens of a step")
+    parser.add_argument("--max-model-len", type=int, help="rows of a request")
+    parser.add_argument("--no-prefix-cache", action="store_true")
+
+
+def run(options: argparse.Namespace) -> int:
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    from deployments.model_directory import locate
+    from engine_adapter.engine import EngineConfig
+
+    if not options.requests.is_file():
+        raise CommandError(f"{options.requests}: no such file")
+    try:
+        config = EngineConfig(
+            model=str(locate(options.model)),
+            dtype=options.dtype,
+            max_rows=options.max_rows,
+            kv_blocks=options.kv_blocks,
+            max_batched_tokens=options.max_batched_tokens,
+            max_model_len=options.max_model_len,
+            prefix_cache=not options.no_prefix_cache,
+        )
+        asyncio.run(_generate(options, config))
+    except (ValueError, OSError) as error:
+        raise CommandError(str(error)) from error
+    return 0
+
+
+async def _generate(options: argparse.Namespace, config: EngineConfig) -> None:
+    from tqdm import tqdm
+
+    from deployments.offline import Answers
+    from engine_adapter.checkpoint import ModelDirectory
+    from engine_adapter.engine import SpeechEngine
+    from vocoder_service.codec import load_codec
+    from vocoder_service.vocoder import Vocoder
+
+    vocoder = None
+    if options.wav_dir is not None:
+        options.wav_dir.mkdir(parents=True, exist_ok=True)
+        model = ModelDirectory.open(config.model)
+        codebooks = model.spec.num_streams - model.spec.codec_first_stream
+        vocoder = Vocoder(load_codec(model.codec, num_codebooks=codebooks))
+    with options.requests.open("rb") as requests, options.output.open("w") as output:
+        engine = SpeechEngine(config)
+        try:
+            answers = Answers(engine, vocoder, options.wav_dir)
+            began = time.perf_counter()
+            with tqdm(unit="request", disable=None) as progress:
+                async for record in answers.answer(requests):
+                    output.write(json.dumps(record) + "\n")
+                    output.flush()
+                    progress.update()
+            seconds = time.perf_counter() - began
+            stats = {**await engine.drained(), "frames": answers.frames, "wall_seconds": seconds}
+        finally:
+            engine.shutdown()
+    if answers.failed:
+        print(f"{answers.failed} requests failed: see their error", file=sys.stderr)
+    if options.stats is not None:
+        options.stats.write_text(json.dumps(stats, indent=1) + "\n")

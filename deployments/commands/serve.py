@@ -1,0 +1,115 @@
+"""Serves models over HTTP on this machine, as a Ray Serve configuration says."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from deployments.commands import CommandError
+
+if TYPE_CHECKING:
+    from ray.serve.schema import ServeDeploySchema
+
+    from deployments.settings import ModelSettings
+
+HELP = "serve models over HTTP"
+
+_PATIENCE_SECONDS = 5.0
+
+
+class _Stop(BaseException):
+    """SIGINT or SIGTERM came."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "config", nargs="?", type=Path, default=Path("serve_config.yaml"), help="%(default)s"
+    )
+    parser.add_argument("--host", help="instead of the file's")
+    parser.add_argument("--port", type=int, help="instead of the file's")
+
+
+def run(options: argparse.Namespace) -> int:
+    from deployments import processes
+
+    processes.adopt_orphans()
+    _on_signals(_stop)
+    try:
+        _serve(options)
+    except _Stop:
+        pass
+    finally:
+        processes.end_descendants(_PATIENCE_SECONDS)
+    return 0
+
+
+def _serve(options: argparse.Namespace) -> None:
+    from deployments import local_service
+    from deployments.config_file import ConfigError, load
+
+    try:
+        config = load(options.config)
+        models = _make_models(config)
+    except (ConfigError, FileNotFoundError) as error:
+        raise CommandError(str(error)) from error
+    config.http_options.host = options.host or config.http_options.host
+    config.http_options.port = options.port or config.http_options.port
+    with tempfile.TemporaryDirectory(prefix="speechlm-", ignore_cleanup_errors=True) as directory:
+        try:
+            with local_service.running(config, Path(directory)) as url:
+                print(f"ready: {url}", *(_example(url, model) for model in models), sep="\n")
+                sys.stdout.flush()
+                signal.pause()
+        except local_service.StartError as error:
+            raise CommandError(str(error)) from error
+
+
+def _make_models(config: ServeDeploySchema) -> list[ModelSettings]:
+    """Makes the models that are made on first use, and makes all paths absolute.
+
+    Raises:
+        FileNotFoundError: a model is not there.
+        ConfigError: there is no such family.
+    """
+    from deployments.config_file import speech_settings
+    from deployments.model_directory import locate
+
+    models = []
+    for application, settings in speech_settings(config):
+        for model, arguments in zip(settings.models, application.args["models"], strict=True):
+            arguments["path"] = str(locate(model.path))
+            models.append(model)
+    return models
+
+
+def _example(url: str, model: ModelSettings) -> str:
+    body = {"model": model.id, "voice": model.voices[0], "input": "Hello."}
+    data = shlex.quote(json.dumps(body))
+    header = "'content-type: application/json'"
+    return f"try:   curl {url}/v1/audio/speech -H {header} -d {data} -o hello.wav"
+
+
+def _on_signals(handler: Callable[[int, FrameType | None], NoReturn]) -> None:
+    signal.signal(signal.SIGINT, handler)
+    signal.signal(signal.SIGTERM, handler)
+
+
+def _stop(_: int, __: FrameType | None) -> NoReturn:
+    _on_signals(_force)
+    raise _Stop
+
+
+def _force(_: int, __: FrameType | None) -> NoReturn:
+    from deployments import processes
+
+    processes.kill_descendants()
+    os._exit(1)

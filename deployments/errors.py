@@ -1,0 +1,108 @@
+"""Errors as OpenAI's clients expect them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from deployments.validation import first_field
+
+_TYPES = {401: "authentication_error", 429: "rate_limit_exceeded", 503: "unavailable"}
+
+
+class ApiError(Exception):
+    """An answer other than success.
+
+    Attributes:
+        status: HTTP status.
+        param: the field at fault, as the client wrote it.
+        code: a stable word for programs.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.param = param
+        self.code = code
+        self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+
+
+def error_body(
+    status: int, message: str, *, param: str | None = None, code: str | None = None
+) -> dict[str, Any]:
+    """The JSON of an error; all four keys are always there."""
+    kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def error_response(
+    status: int,
+    message: str,
+    *,
+    param: str | None = None,
+    code: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    return JSONResponse(
+        error_body(status, message, param=param, code=code), status, headers=headers
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Makes every error of ``app`` have OpenAI's shape, those of the frameworks included."""
+
+    @app.exception_handler(ApiError)
+    async def api_error(_: Request, error: ApiError) -> JSONResponse:
+        return error_response(
+            error.status,
+            error.message,
+            param=error.param,
+            code=error.code,
+            headers=error.headers,
+        )
+
+    @app.exception_handler(RequestValidationError)
+    async def validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
+        param, message = _describe_body(error)
+        return error_response(400, message, param=param)
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> JSONResponse:
+        message, code = str(error.detail), None
+        if error.status_code == 404:
+            message, code = f"no route {request.method} {request.url.path}", "unknown_url"
+        elif error.status_code == 405:
+            message = f"{request.url.path} does not take {request.method}"
+        return error_response(error.status_code, message, code=code, headers=error.headers)
+
+    @app.exception_handler(Exception)
+    async def unexpected_error(_: Request, __: Exception) -> JSONResponse:
+        # Starlette raises it again after the answer, so that it is logged.
+        return error_response(500, "internal error")
+
+
+def _describe_body(error: RequestValidationError) -> tuple[str | None, str]:
+    errors = error.errors()
+    # FastAPI's locations begin with where the value was; a body that is no JSON object
+    # has nothing after it, or the position of the syntax error.
+    kind = errors[0]["type"]
+    if kind == "json_invalid":
+        return None, f"the body is not JSON: {errors[0]['ctx']['error']}"
+    fields = [{**e, "loc": e["loc"][1:]} for e in errors]
+    if not fields[0]["loc"]:
+        return None, "the body must be a JSON object, sent as content-type application/json"
+    return first_field(fields)

@@ -1,0 +1,102 @@
+"""The service on this machine, in a Ray cluster of its own."""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import ray
+from ray import serve
+from ray.serve.schema import ApplicationStatus, ServeDeploySchema
+
+from deployments.config_file import speech_settings
+
+_POLL_SECONDS = 0.2
+_OBJECT_STORE_BYTES = 128 * 2**20  # pieces of audio pass through it, nothing large
+
+
+class StartError(RuntimeError):
+    """The service could not be started; the message says why."""
+
+
+@contextmanager
+def running(config: ServeDeploySchema, directory: Path) -> Iterator[str]:
+    """Starts Ray and Serve, waits until the service is ready, and stops both at the end.
+
+    Args:
+        directory: for Ray's logs and sockets; its path must be short.
+
+    Yields:
+        The base URL.
+
+    Raises:
+        StartError: the port is taken, or an application failed to start.
+    """
+    host, port = config.http_options.host, config.http_options.port
+    _require_free(host, port)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray.init(
+        address="local",  # whatever other cluster there is, or RAY_ADDRESS names
+        namespace="serve",
+        num_cpus=max(os.cpu_count() or 1, _cpus(config)),
+        include_dashboard=False,
+        object_store_memory=_OBJECT_STORE_BYTES,
+        log_to_driver=False,
+        logging_level="warning",
+        _temp_dir=str(directory),
+    )
+    try:
+        client = serve._private.api.serve_start(
+            http_options=config.http_options.model_dump(),
+            proxy_location=config.proxy_location,
+        )
+        client.deploy_apps(config, _blocking=False)
+        url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
+        _await_ready(url, [application.name for application in config.applications])
+        yield url
+    finally:
+        serve.shutdown()
+        ray.shutdown()
+
+
+def _require_free(host: str, port: int) -> None:
+    # Serve's proxy would only fail after the engine has loaded.
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise StartError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+
+
+def _cpus(config: ServeDeploySchema) -> int:
+    """CPUs the applications ask for; on a smaller machine they share what there is."""
+    return math.ceil(
+        sum(
+            model.replicas * model.bundle["CPU"]
+            for _, settings in speech_settings(config)
+            for model in settings.models
+        )
+    )
+
+
+def _await_ready(url: str, names: list[str]) -> None:
+    with httpx.Client(timeout=5) as client:
+        while True:
+            applications = serve.status().applications
+            for name in names:
+                status = applications.get(name)
+                if status and status.status is ApplicationStatus.DEPLOY_FAILED:
+                    raise StartError(f"{name}: {status.message}")
+            try:
+                if client.get(f"{url}/ready").status_code == 200:
+                    return
+            except httpx.TransportError:
+                pass  # Serve's proxy does not listen yet
+            time.sleep(_POLL_SECONDS)

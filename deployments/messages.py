@@ -1,0 +1,69 @@
+"""What the ingress and an engine replica say to each other about one request.
+
+Plain data, so that both sides can be tested without the other. A refusal is a message
+and not an exception: it has a status and a field, and must not look like a failure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine_adapter.request import FinishReason
+
+
+@dataclass(frozen=True)
+class SpeechCall:
+    """A request for speech, after the checks that need no model.
+
+    Attributes:
+        request_id: for logs; need not be unique.
+        max_seconds: audio at most.
+        others: as in ``engine_adapter.request.SpeechRequest``.
+    """
+
+    request_id: str
+    text: str
+    cfg_scale: float = 1.0
+    seed: int | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    max_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """First event of a request that will be served.
+
+    Attributes:
+        seed: the one that is used.
+        sample_rate: of the PCM that follows, in Hz.
+    """
+
+    seed: int
+    sample_rate: int
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Last event of a request that is not served, or no further.
+
+    Attributes:
+        status: HTTP status.
+        param: the API's name of the field at fault.
+    """
+
+    status: int
+    message: str
+    param: str | None = None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Last event: all audio was sent."""
+
+    finish_reason: FinishReason
+
+
+# bytes: PCM, signed 16-bit little-endian mono, never empty.
+SpeechEvent = Accepted | Refused | bytes | Finished

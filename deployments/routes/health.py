@@ -1,0 +1,51 @@
+"""``/live`` and ``/ready``: whether to restart this front end, and whether to use it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter
+
+from deployments.catalog import Catalog, ServedModel
+from deployments.errors import ApiError
+
+_CHECK_TIMEOUT_SECONDS = 2.0
+
+
+def router(catalog: Catalog) -> APIRouter:
+    """The endpoints over one catalog."""
+    routes = APIRouter(tags=["health"])
+
+    @routes.get("/live")
+    async def live() -> dict[str, str]:
+        """Answers as long as this process does, whatever the engines do."""
+        return {"status": "live"}
+
+    @routes.get("/ready")
+    async def ready() -> dict[str, str]:
+        """200 when every model has an engine and a vocoder that answer, otherwise 503."""
+        answers = await asyncio.gather(*(_answers(model) for model in catalog))
+        waiting = [m.settings.id for m, ok in zip(catalog, answers, strict=True) if not ok]
+        if waiting:
+            raise ApiError(
+                503,
+                f"not ready: {', '.join(waiting)}",
+                code="engine_unavailable",
+                retry_after=catalog.service.retry_after_seconds,
+            )
+        return {"status": "ready"}
+
+    return routes
+
+
+async def _answers(model: ServedModel) -> bool:
+    response = model.engines.check_health()
+    try:
+        async with asyncio.timeout(_CHECK_TIMEOUT_SECONDS):
+            await response
+    except TimeoutError:
+        response.cancel()  # it would wait for a replica, and another comes every second
+        return False
+    except Exception:  # whatever keeps it from answering, the answer is the same
+        return False
+    return True

@@ -1,0 +1,27 @@
+"""``/v1/models``: what is served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from deployments.catalog import Catalog
+
+
+def router(catalog: Catalog) -> APIRouter:
+    """The endpoints over one catalog."""
+    routes = APIRouter(prefix="/v1/models", tags=["models"])
+
+    @routes.get("")
+    async def list_models() -> dict[str, Any]:
+        """All models."""
+        cards = [model.card(catalog.created) for model in catalog]
+        return {"object": "list", "data": cards}
+
+    @routes.get("/{model_id:path}")
+    async def get_model(model_id: str) -> dict[str, Any]:
+        """One model."""
+        return catalog.model(model_id).card(catalog.created)
+
+    return routes

@@ -1,0 +1,125 @@
+"""The ingress's side of one request to an engine replica."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Protocol
+
+from ray.exceptions import RayActorError, RayTaskError
+from ray.serve.exceptions import (
+    BackPressureError,
+    DeploymentUnavailableError,
+    ReplicaUnavailableError,
+)
+
+from deployments.errors import ApiError
+from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
+from engine_adapter.request import FinishReason
+
+_UNAVAILABLE = (RayActorError, DeploymentUnavailableError, ReplicaUnavailableError)
+_FAILURES = (*_UNAVAILABLE, RayTaskError)
+
+
+class Engines(Protocol):
+    """The replicas of one model, as the ingress uses them."""
+
+    def speak(self, call: SpeechCall) -> Any:
+        """The events of ``EngineReplica.speak``: an async iterator with ``cancel()``."""
+
+    def check_health(self) -> Any:
+        """An awaitable with ``cancel()``; raises unless a replica is healthy."""
+
+
+class Speech:
+    """A request that a replica has accepted and whose first audio exists.
+
+    Attributes:
+        accepted: the replica's first event.
+        finish_reason: why the audio ended; None until ``pcm`` is exhausted.
+    """
+
+    def __init__(
+        self, accepted: Accepted, first: bytes, events: Any, retry_after: int
+    ) -> None:
+        self.accepted = accepted
+        self.finish_reason: FinishReason | None = None
+        self._first = first
+        self._events = events
+        self._retry_after = retry_after
+
+    @classmethod
+    async def begin(
+        cls, engines: Engines, call: SpeechCall, accept_timeout: float, retry_after: int
+    ) -> Speech:
+        """Sends a request and waits for its first audio, so that a refusal has a status.
+
+        Args:
+            accept_timeout: seconds a replica has to accept; the audio may take longer.
+            retry_after: seconds, for a client that is refused for lack of room.
+
+        Raises:
+            ApiError: refused, failed before any audio, or no replica answers.
+        """
+        events = engines.speak(call)
+        try:
+            async with asyncio.timeout(accept_timeout):
+                accepted = await anext(events)
+            if isinstance(accepted, Refused):
+                raise _refusal(accepted, retry_after)
+            first = await anext(events)
+            if isinstance(first, Refused):
+                raise _refusal(first, retry_after)
+        except TimeoutError:
+            events.cancel()
+            raise _unavailable(retry_after) from None
+        except BackPressureError as error:
+            raise _refusal(Refused(429, "too many requests are waiting"), retry_after) from error
+        except _FAILURES as error:
+            raise _failure(error, retry_after) from error
+        if not isinstance(first, bytes):
+            raise ApiError(500, "the model made no audio for this input")
+        return cls(accepted, first, events, retry_after)
+
+    async def pcm(self) -> AsyncIterator[bytes]:
+        """All PCM, in pieces.
+
+        Raises:
+            ApiError: generation failed; what came is not the whole.
+        """
+        yield self._first
+        event: SpeechEvent
+        try:
+            async for event in self._events:
+                if isinstance(event, Finished):
+                    self.finish_reason = event.finish_reason
+                elif isinstance(event, bytes):
+                    yield event
+                elif isinstance(event, Refused):
+                    raise _refusal(event, self._retry_after)
+        except _FAILURES as error:
+            raise _failure(error, self._retry_after) from error
+        if self.finish_reason is None:
+            raise ApiError(500, "the audio broke off")
+
+
+def _refusal(refused: Refused, retry_after: int) -> ApiError:
+    return ApiError(
+        refused.status,
+        refused.message,
+        param=refused.param,
+        code="rate_limit_exceeded" if refused.status == 429 else None,
+        retry_after=retry_after if refused.status in (429, 503) else None,
+    )
+
+
+def _failure(error: Exception, retry_after: int) -> ApiError:
+    if isinstance(error, _UNAVAILABLE):
+        return _unavailable(retry_after)
+    return ApiError(500, "the request failed while it was generated")
+
+
+def _unavailable(retry_after: int) -> ApiError:
+    return ApiError(
+        503, "no engine is ready", code="engine_unavailable", retry_after=retry_after
+    )

@@ -1,0 +1,28 @@
+"""Pydantic's errors in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def sentence(error: Any) -> str:
+    """What one of pydantic's errors says, without where it was."""
+    if error["type"] == "extra_forbidden":
+        return "is not a known field"
+    if error["type"] == "missing":
+        return "is required"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def first_field(errors: Sequence[Any]) -> tuple[str | None, str]:
+    """The field at fault, by its name at the top level, and a message that begins with it.
+
+    Args:
+        errors: pydantic's.
+    """
+    location = errors[0]["loc"]
+    if not location:
+        return None, sentence(errors[0])
+    return str(location[0]), f"{location[0]}: {sentence(errors[0])}"

@@ -1,0 +1,283 @@
+"""SpeechEngine: the asynchronous front end, for the service and for scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from cfg_pairing.policy import blocks_for
+from engine_adapter.checkpoint import ModelDirectory
+from engine_adapter.frames import RowReader
+from engine_adapter.request import (
+    Chunk,
+    EngineUnavailable,
+    FinishReason,
+    GenerationError,
+    RequestError,
+    ResolvedRequest,
+    Result,
+    SpeechRequest,
+    resolve,
+)
+from engine_adapter.selfcheck import check_vllm
+from engine_adapter.tokenizer import SpeechTokenizer, TextStream
+from engine_adapter.wire import WireRequest, pack_auxiliary
+
+if TYPE_CHECKING:
+    from vllm.outputs import RequestOutput
+
+_CPU_KV_BYTES = 2**30
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    """How a model is run. None leaves the choice to vLLM.
+
+    Attributes:
+        model: model directory (docs/generation.md).
+        dtype: ``float32``, ``bfloat16`` or ``float16``.
+        max_rows: rows that step together; a guided request takes two while it speaks.
+        kv_blocks: KV cache blocks, instead of as many as the memory allows.
+        block_size: tokens per KV block.
+        max_batched_tokens: tokens of one step; at least ``max_rows``.
+        max_model_len: rows of a context at most.
+        prefix_cache: share the KV blocks of equal prompts.
+        gpu_memory_utilization: share of the GPU's memory for the engine.
+        kv_cache_bytes: KV cache size; on CPUs 1 GiB unless set.
+        enforce_eager: no compilation and no CUDA graphs; always so on CPUs.
+    """
+
+    model: str
+    dtype: str = "float32"
+    max_rows: int = 32
+    kv_blocks: int | None = None
+    block_size: int | None = None
+    max_batched_tokens: int | None = None
+    max_model_len: int | None = None
+    prefix_cache: bool = True
+    gpu_memory_utilization: float | None = None
+    kv_cache_bytes: int | None = None
+    enforce_eager: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_rows < 1:
+            raise ValueError(f"max_rows must be at least 1, got {self.max_rows}")
+        if self.max_batched_tokens is not None and self.max_batched_tokens < self.max_rows:
+            raise ValueError(
+                f"max_batched_tokens ({self.max_batched_tokens}) must be at least max_rows "
+                f"({self.max_rows}), or a step could not move every row"
+            )
+
+
+class SpeechEngine:
+    """One model on stock vLLM. Making it starts the engine core process and blocks.
+
+    Raises:
+        VllmMismatch: the installed vLLM lacks or changed a hook.
+        CheckpointError: the model directory is not complete.
+    """
+
+    def __init__(self, config: EngineConfig) -> None:
+        directory = ModelDirectory.open(config.model)
+        self.spec = directory.spec
+        self.config = config
+        self.tokenizer = SpeechTokenizer(directory.path, self.spec)
+        check_vllm()
+        self._engine = _start_vllm(config)
+        vllm_config = self._engine.vllm_config
+        self._max_length: int = vllm_config.model_config.max_model_len
+        self._block_size: int = vllm_config.cache_config.block_size
+        # Block 0 is vLLM's null block.
+        self._blocks: int = vllm_config.cache_config.num_gpu_blocks - 1
+
+    def prepare(self, request: SpeechRequest) -> ResolvedRequest:
+        """Checks a request and fills in its defaults; the seed is drawn here.
+
+        Raises:
+            RequestError: naming the field at fault.
+        """
+        text = request.text
+        if text is not None and not isinstance(text, str):
+            raise RequestError("text", f"must be a string, got {text!r}")
+        encoded = None if text is None else self.tokenizer.encode(text)
+        resolved = resolve(request, self.spec, encoded)
+        field = "text" if text is not None else "prompt_ids"
+        if resolved.guided and self.config.max_rows < 2:
+            raise RequestError("cfg_scale", "guidance takes two rows; the engine has one")
+        least, room = self._least_rows(resolved), self._room(resolved)
+        if len(resolved.prompt) + least > room:
+            raise RequestError(
+                field,
+                f"{len(resolved.prompt)} prompt rows are too many: with at least {least} rows "
+                f"to generate they exceed the {room} the engine can hold",
+            )
+        return resolved
+
+    def _least_rows(self, request: ResolvedRequest) -> int:
+        """Rows the shortest answer takes."""
+        spec = self.spec
+        if request.output == "text":
+            return 1
+        bridge = 1 if request.output == "audio" else 1 + len(spec.text_to_audio)
+        return bridge + spec.audio_rows(1)
+
+    def _room(self, request: ResolvedRequest) -> int:
+        """Rows the context may have: the model's length, and what the KV cache holds."""
+        rows, longer = 1, 0
+        if request.guided:
+            rows = 2
+            if request.unconditional is not None:
+                longer = max(0, len(request.unconditional) - len(request.prompt))
+        cache = self._blocks // rows * self._block_size
+        return min(self._max_length, cache) - longer
+
+    async def stream(
+        self, request: ResolvedRequest, request_id: str | None = None
+    ) -> AsyncGenerator[Chunk, None]:
+        """Generates; closing the generator or cancelling its task aborts the request.
+
+        Yields:
+            Chunks in order; only the last has a finish reason.
+
+        Raises:
+            GenerationError: the engine gave the request up.
+            EngineUnavailable: the engine is dead.
+        """
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        room = self._room(request)
+        salt = _salt(request)
+        prompt: dict[str, Any] = {"prompt_token_ids": request.prompt[:, 0].tolist()}
+        if salt is not None:
+            prompt["cache_salt"] = salt
+        params = SamplingParams(
+            max_tokens=room - len(request.prompt),
+            ignore_eos=True,
+            detokenize=False,
+            output_kind=RequestOutputKind.DELTA,
+            extra_args=WireRequest.of(request, room).to_extra_args(),
+        )
+        reader = RowReader(self.spec, request.output)
+        text = self.tokenizer.stream()
+        outputs = self._engine.generate(
+            cast(Any, prompt), params, request_id or f"speech-{uuid.uuid4().hex}"
+        )
+        try:
+            async for output in outputs:
+                yield self._chunk(output, reader, text)
+        except EngineDeadError as error:
+            raise EngineUnavailable("the engine is dead") from error
+        finally:
+            await outputs.aclose()
+
+    def _chunk(self, output: RequestOutput, reader: RowReader, text: TextStream) -> Chunk:
+        completion = output.outputs[0]
+        reason = completion.finish_reason
+        if reason not in (None, "stop", "length"):
+            raise GenerationError(f"the engine ended the request: {reason}")
+        rows = np.array(completion.token_ids, dtype=np.int32).reshape(-1, self.spec.num_streams)
+        text_ids, codes = reader.push(rows)
+        written = text.feed(text_ids)
+        if reason is not None:
+            written += text.flush()
+        extra = output.kv_transfer_params or {}
+        return Chunk(
+            rows=rows,
+            codes=codes,
+            text=written,
+            finish_reason=cast(FinishReason | None, reason),
+            preemptions=extra.get("preemptions", 0),
+        )
+
+    async def generate(self, request: ResolvedRequest, request_id: str | None = None) -> Result:
+        """The whole answer at once. Raises as :meth:`stream`."""
+        chunks = [chunk async for chunk in self.stream(request, request_id)]
+        last = chunks[-1]
+        assert last.finish_reason is not None
+        return Result(
+            raw_ids=np.concatenate([c.rows for c in chunks]),
+            codes=np.concatenate([c.codes for c in chunks]),
+            text="".join(c.text for c in chunks),
+            finish_reason=last.finish_reason,
+            seed=request.seed,
+            preemptions=last.preemptions,
+        )
+
+    async def stats(self) -> dict[str, Any]:
+        """The pair ledger and what is in use, as of the engine's last step."""
+        stats: list[dict[str, Any]] = await self._engine.collective_rpc("speech_stats")
+        return stats[0]
+
+    async def drained(self, timeout: float = 10.0) -> dict[str, Any]:
+        """Waits until nothing runs or waits any more and returns the stats then.
+
+        Raises:
+            TimeoutError: something still runs after ``timeout`` seconds.
+        """
+        async with asyncio.timeout(timeout):
+            while True:
+                stats = await self.stats()
+                if not stats or not (stats["requests"] or stats["runner_requests"]):
+                    return stats
+                await asyncio.sleep(0.02)
+
+    async def check_health(self) -> None:
+        """Raises EngineUnavailable when the engine core is dead."""
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        try:
+            await self._engine.check_health()
+        except EngineDeadError as error:
+            raise EngineUnavailable("the engine is dead") from error
+
+    def shutdown(self) -> None:
+        """Ends the engine core process."""
+        self._engine.shutdown()
+
+
+def _salt(request: ResolvedRequest) -> str | None:
+    from cfg_pairing.prefix_cache import prompt_salt
+
+    return prompt_salt(pack_auxiliary(request.prompt))
+
+
+def _start_vllm(config: EngineConfig) -> Any:
+    # The runner we extend is V1's on every device (docs/architecture.md).
+    os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.platforms import current_platform
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    on_cpu = current_platform.is_cpu()
+    optional = {
+        "num_gpu_blocks_override": config.kv_blocks,
+        "block_size": config.block_size,
+        "max_num_batched_tokens": config.max_batched_tokens,
+        "max_model_len": config.max_model_len,
+        "gpu_memory_utilization": config.gpu_memory_utilization,
+        "kv_cache_memory_bytes": config.kv_cache_bytes or (_CPU_KV_BYTES if on_cpu else None),
+    }
+    args = AsyncEngineArgs(
+        model=config.model,
+        dtype=cast(Any, config.dtype),
+        max_num_seqs=config.max_rows,
+        enable_prefix_caching=config.prefix_cache,
+        enforce_eager=config.enforce_eager or on_cpu,
+        skip_tokenizer_init=True,
+        generation_config="vllm",
+        async_scheduling=False,
+        worker_cls=f"engine_adapter.{'cpu' if on_cpu else 'gpu'}_worker."
+        f"Speech{'CPU' if on_cpu else 'GPU'}Worker",
+        scheduler_cls="cfg_pairing.scheduler.PairScheduler",
+        **{key: value for key, value in optional.items() if value is not None},
+    )
+    return AsyncLLM.from_engine_args(args)

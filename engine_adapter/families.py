@@ -1,0 +1,114 @@
+"""The served families as data. Sources of the layouts: docs/families.md."""
+
+from __future__ import annotations
+
+from engine_adapter.spec import TEXT_SLOT, SamplingDefaults, Stream, StreamSpec, TextRange
+
+
+def _bagpiper() -> StreamSpec:
+    first, interval = 152192, 1025  # each interval opens with the stream's pad
+    bos, eos, eot, user, assistant, text, audio = 1, 2, 3, 5, 6, 7, 8
+    turn: tuple[int | str, ...] = (bos, user, text, TEXT_SLOT, eos, assistant)
+    return StreamSpec(
+        family="bagpiper",
+        vocab_size=160392,
+        streams=tuple(
+            Stream(first + interval * s + 1, 1024, pad_id=first + interval * s, delay=s)
+            for s in range(8)
+        ),
+        text=TextRange(256, 151936, end_ids=(eos, eot)),
+        audio_begin=audio,
+        text_to_audio=(eot, assistant, audio),
+        audio_end_ids=(eos, eot),
+        boundary="sampled",
+        head_bias="auxiliary",
+        pad_embedding="zero",
+        unconditional="zeros",
+        prompts={"audio": turn, "text": (*turn, text), "text+audio": (*turn, text)},
+        sampling={"text": SamplingDefaults(0.6, 20), "audio": SamplingDefaults(0.8, 20)},
+    )
+
+
+def _opuslm_streams() -> tuple[Stream, ...]:
+    ssl = Stream(256, 5000, pad_id=0, delay=0)
+    codec = (Stream(5256 + 1024 * k, 1024, pad_id=0, delay=k + 1) for k in range(8))
+    return (ssl, *codec)
+
+
+_SEGMENT_PAD = (0,) * 8  # all-zero rows that let the delayed streams of a segment drain
+
+
+def _opuslm() -> StreamSpec:
+    eos, plain_tts, textlm, text_bpe, codec_ssl = 5, 82, 64, 35, 34
+    return StreamSpec(
+        family="opuslm",
+        vocab_size=113870,
+        streams=_opuslm_streams(),
+        text=TextRange(13448, 100352, end_ids=(eos,)),
+        audio_begin=codec_ssl,
+        audio_end_ids=(eos,),
+        boundary="forced",
+        head_bias="all",
+        pad_embedding="sum",
+        codec_first_stream=1,
+        prompts={
+            "audio": (eos, plain_tts, text_bpe, TEXT_SLOT, *_SEGMENT_PAD),
+            "text": (eos, textlm, TEXT_SLOT),
+        },
+        sampling={"text": SamplingDefaults(1.0, 20, 0.8), "audio": SamplingDefaults(0.8, 30)},
+    )
+
+
+def _opuslm_dialogue() -> StreamSpec:
+    eos, user, assistant, text_bpe, codec_ssl = 5, 9, 10, 35, 34
+    text_dialogue, audio_dialogue = 88, 89
+    user_turn: tuple[int | str, ...] = (user, text_bpe, TEXT_SLOT, *_SEGMENT_PAD)
+    answer = (assistant, text_bpe)
+    return StreamSpec(
+        family="opuslm-dialogue",
+        vocab_size=62670,
+        streams=_opuslm_streams(),
+        text=TextRange(13448, 49152, end_ids=(eos,)),
+        audio_begin=codec_ssl,
+        text_to_audio=(*_SEGMENT_PAD, assistant, codec_ssl),
+        audio_end_ids=(eos,),
+        min_frames=3,
+        boundary="forced",
+        head_bias="all",
+        pad_embedding="sum",
+        codec_first_stream=1,
+        prompts={
+            "audio": (eos, audio_dialogue, *answer, TEXT_SLOT, *_SEGMENT_PAD, assistant),
+            "text": (eos, text_dialogue, *user_turn, *answer),
+            "text+audio": (eos, audio_dialogue, *user_turn, *answer),
+        },
+        sampling={"text": SamplingDefaults(1.0, 20, 0.8), "audio": SamplingDefaults(0.8, 30)},
+    )
+
+
+def _demo() -> StreamSpec:
+    bos, audio, end, drain = 1, 2, 3, 4
+    text_first, codec_first, size = 16, 272, 256
+    return StreamSpec(
+        family="demo",
+        vocab_size=codec_first + 8 * size,
+        streams=tuple(
+            Stream(codec_first + size * s, size, pad_id=0, delay=s) for s in range(8)
+        ),
+        text=TextRange(text_first, 256, end_ids=(end,)),
+        audio_begin=audio,
+        audio_end_ids=(end,),
+        boundary="forced",
+        drain_id=drain,
+        head_bias="all",
+        pad_embedding="zero",
+        unconditional="prompt",
+        unconditional_prompt=(bos,),
+        prompts={"audio": (bos, TEXT_SLOT)},
+        sampling={"text": SamplingDefaults(0.8, 30), "audio": SamplingDefaults(0.8, 30)},
+    )
+
+
+FAMILIES: dict[str, StreamSpec] = {
+    spec.family: spec for spec in (_bagpiper(), _opuslm(), _opuslm_dialogue(), _demo())
+}

@@ -1,0 +1,267 @@
+"""What is asked of the engine and what it answers."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine_adapter.spec import OUTPUTS, Output, SamplingDefaults, StreamSpec
+
+Prompt = Sequence[int] | Sequence[Sequence[int]]
+FinishReason = Literal["stop", "length"]
+MAX_SEED = 2**63 - 1
+
+
+class RequestError(ValueError):
+    """A request that cannot be served as it is asked.
+
+    Attributes:
+        param: the name of the field at fault.
+    """
+
+    def __init__(self, param: str, message: str) -> None:
+        super().__init__(f"{param}: {message}")
+        self.param = param
+
+
+class GenerationError(RuntimeError):
+    """A request that was accepted and then could not be finished."""
+
+
+class EngineUnavailable(RuntimeError):
+    """The engine is dead; no request can be served."""
+
+
+@dataclass(frozen=True)
+class SpeechRequest:
+    """One request. Exactly one of ``text`` and ``prompt_ids`` is given.
+
+    Attributes:
+        prompt_ids: rows of the prompt, as plain ids (stream 0) or one id per stream.
+        output: what to write.
+        cfg_scale: guidance scale; 1 is off.
+        unconditional_ids: the guidance prompt, where the family's own is not wanted.
+        seed: None draws one.
+        temperature, top_k, top_p: for every modality the request writes; None is the
+            family's default of each modality. ``top_k`` 0 is off.
+        max_frames: codec frames at most; None is what the model and the cache hold.
+        max_text_tokens: text ids at most; None likewise.
+    """
+
+    text: str | None = None
+    prompt_ids: Prompt | None = None
+    output: Output = "audio"
+    cfg_scale: float = 1.0
+    unconditional_ids: Prompt | None = None
+    seed: int | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    max_frames: int | None = None
+    max_text_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What one or more engine steps added to a request.
+
+    Attributes:
+        rows: generated ids as the model saw them, int32 ``[n, streams]``.
+        codes: frames that became complete, aligned 0-based codes, int32 ``[m, streams]``.
+        text: text that became complete.
+        finish_reason: set on the last chunk.
+        preemptions: times the request was preempted so far; exact on the last chunk.
+    """
+
+    rows: NDArray[np.int32]
+    codes: NDArray[np.int32]
+    text: str
+    finish_reason: FinishReason | None = None
+    preemptions: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """A whole request: all chunks joined. Shapes as in :class:`Chunk`."""
+
+    raw_ids: NDArray[np.int32]
+    codes: NDArray[np.int32]
+    text: str
+    finish_reason: FinishReason
+    seed: int
+    preemptions: int = 0
+
+
+@dataclass(frozen=True)
+class ResolvedRequest:
+    """A request checked against a family: every default filled in, prompts as rows.
+
+    Attributes:
+        prompt: int32 ``[rows, streams]``, without the bridge that opens audio.
+        unconditional: int32 ``[rows, streams]``, or None where there is no guidance or
+            the family's rule is ``zeros`` (its length is known only when audio begins).
+    """
+
+    prompt: NDArray[np.int32]
+    output: Output
+    cfg_scale: float
+    unconditional: NDArray[np.int32] | None
+    seed: int
+    sampling: dict[Literal["text", "audio"], SamplingDefaults] = field(hash=False)
+    max_frames: int | None = None
+    max_text_tokens: int | None = None
+
+    @property
+    def guided(self) -> bool:
+        """Whether the request takes a pair of rows while it writes audio."""
+        return self.cfg_scale > 1.0
+
+
+def resolve(
+    request: SpeechRequest, spec: StreamSpec, encoded_text: Sequence[int] | None
+) -> ResolvedRequest:
+    """Checks a request against a family and fills in its defaults.
+
+    Args:
+        encoded_text: the model ids of ``request.text``; None if it has none.
+
+    Raises:
+        RequestError: naming the field at fault.
+    """
+    if request.output not in OUTPUTS or request.output not in spec.prompts:
+        raise RequestError(
+            "output",
+            f"{request.output!r} is not one of {', '.join(spec.outputs)} ({spec.family})",
+        )
+    if (request.text is None) == (request.prompt_ids is None):
+        raise RequestError("prompt_ids", "give either text or prompt_ids")
+    if request.prompt_ids is not None:
+        prompt = prompt_rows("prompt_ids", request.prompt_ids, spec)
+    else:
+        if not encoded_text:
+            raise RequestError("text", "is empty")
+        ids: list[int] = []
+        for item in spec.prompts[request.output]:
+            ids.extend(encoded_text if isinstance(item, str) else [item])
+        prompt = prompt_rows("text", ids, spec)
+    scale = _number("cfg_scale", request.cfg_scale, low=1.0)
+    writes_audio = "audio" in request.output
+    if scale > 1.0 and not writes_audio:
+        raise RequestError("cfg_scale", "guidance applies to audio; this output has none")
+    return ResolvedRequest(
+        prompt=prompt,
+        output=request.output,
+        cfg_scale=scale,
+        unconditional=_unconditional(request, spec, guided=scale > 1.0),
+        seed=_seed(request.seed),
+        sampling=_sampling(request, spec),
+        max_frames=_count("max_frames", request.max_frames),
+        max_text_tokens=_count("max_text_tokens", request.max_text_tokens),
+    )
+
+
+def prompt_rows(param: str, ids: Prompt, spec: StreamSpec) -> NDArray[np.int32]:
+    """A prompt as int32 ``[rows, streams]``, every id checked against its stream.
+
+    Raises:
+        RequestError: the prompt is empty, ragged, or an id is out of range.
+    """
+    if len(ids) == 0:
+        raise RequestError(param, "is empty")
+    rows = np.zeros((len(ids), spec.num_streams), dtype=np.int64)
+    for position, row in enumerate(ids):
+        values = [row] if _is_int(row) else list(row)  # type: ignore[arg-type]
+        if len(values) not in (1, spec.num_streams) or not all(map(_is_int, values)):
+            raise RequestError(
+                param, f"row {position} must be one id or {spec.num_streams} ids, got {row!r}"
+            )
+        if any(not 0 <= v < spec.vocab_size for v in values):
+            raise RequestError(
+                param, f"row {position}: ids must be in 0..{spec.vocab_size - 1}, got {row!r}"
+            )
+        rows[position, : len(values)] = values
+    for index, stream in enumerate(spec.streams[1:], start=1):
+        column = rows[:, index]
+        inside = (column >= stream.first_id) & (column < stream.end)
+        wrong = np.flatnonzero(~(inside | (column == 0) | (column == stream.pad_id)))
+        if wrong.size:
+            raise RequestError(
+                param,
+                f"row {wrong[0]}: id {column[wrong[0]]} is not an id of stream {index} "
+                f"({stream.first_id}..{stream.end - 1}, {stream.pad_id} or 0)",
+            )
+    return rows.astype(np.int32)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _number(param: str, value: object, *, low: float, high: float = math.inf) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise RequestError(param, f"must be a finite number, got {value!r}")
+    if not low <= value <= high:
+        bound = f"at least {low:g}" if math.isinf(high) else f"in {low:g}..{high:g}"
+        raise RequestError(param, f"must be {bound}, got {value!r}")
+    return float(value)
+
+
+def _count(param: str, value: object, *, low: int = 1) -> int | None:
+    if value is None:
+        return None
+    if not _is_int(value) or value < low:  # type: ignore[operator]
+        raise RequestError(param, f"must be a whole number of at least {low}, got {value!r}")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def _seed(value: object) -> int:
+    if value is None:
+        return secrets.randbelow(2**31)
+    seed = _count("seed", value, low=0)
+    assert seed is not None
+    if seed > MAX_SEED:
+        raise RequestError("seed", f"must be in 0..{MAX_SEED}, got {value!r}")
+    return seed
+
+
+def _sampling(
+    request: SpeechRequest, spec: StreamSpec
+) -> dict[Literal["text", "audio"], SamplingDefaults]:
+    temperature, top_p = request.temperature, request.top_p
+    if temperature is not None:
+        temperature = _number("temperature", temperature, low=0.0, high=100.0)
+    if top_p is not None:
+        top_p = _number("top_p", top_p, low=0.0, high=1.0)
+        if top_p == 0.0:
+            raise RequestError("top_p", "must be above 0")
+    top_k = _count("top_k", request.top_k, low=0)
+    return {
+        modality: SamplingDefaults(
+            temperature=default.temperature if temperature is None else temperature,
+            top_k=default.top_k if top_k is None else top_k,
+            top_p=default.top_p if top_p is None else top_p,
+        )
+        for modality, default in spec.sampling.items()
+    }
+
+
+def _unconditional(
+    request: SpeechRequest, spec: StreamSpec, *, guided: bool
+) -> NDArray[np.int32] | None:
+    if request.unconditional_ids is not None:
+        rows = prompt_rows("unconditional_ids", request.unconditional_ids, spec)
+        return rows if guided else None
+    if not guided or spec.unconditional == "zeros":
+        return None
+    if spec.unconditional == "none":
+        raise RequestError(
+            "cfg_scale",
+            f"{spec.family} has no unconditional prompt; above 1 it needs unconditional_ids",
+        )
+    return prompt_rows("unconditional_ids", spec.unconditional_prompt, spec)

@@ -1,0 +1,135 @@
+"""Temperature, top-k, top-p and seeded noise for many rows and streams at once.
+
+The definition is docs/generation.md. One noise value per kept candidate decides, so
+the draw is a pure function of logits, parameters, seed, step, stream and id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from engine_adapter.noise import gumbel
+from engine_adapter.spec import SamplingDefaults
+
+_PARAMS = np.dtype(
+    [("temperature", np.float32), ("top_k", np.int32), ("top_p", np.float32), ("seed", np.int64)]
+)
+
+
+class SamplingTable:
+    """Sampling parameters of every slot, one table per modality."""
+
+    def __init__(self, slots: int) -> None:
+        self._params = np.zeros(slots, dtype=_PARAMS)
+
+    def grow(self, slots: int) -> None:
+        """Makes room for ``slots`` slots; the present ones keep their parameters."""
+        params = np.zeros(slots, dtype=_PARAMS)
+        params[: len(self._params)] = self._params
+        self._params = params
+
+    def put(self, slot: int, sampling: SamplingDefaults, seed: int) -> None:
+        """Sets a slot. Greedy is the top candidate alone, so it needs no path of its own."""
+        greedy = sampling.temperature == 0
+        self._params[slot] = (
+            1.0 if greedy else sampling.temperature,
+            1 if greedy else sampling.top_k,
+            1.0 if greedy else sampling.top_p,
+            seed,
+        )
+
+    def batch(self, slots: NDArray[np.int64], steps: NDArray[np.int32]) -> SamplingBatch:
+        """The parameters of a batch, with each row's noise counter."""
+        params = self._params[slots]
+        return SamplingBatch(
+            params["temperature"].copy(),
+            params["top_k"].astype(np.int64),
+            params["top_p"].copy(),
+            params["seed"].copy(),
+            steps.astype(np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class SamplingBatch:
+    """Parameters of ``n`` rows on the host: float32 or int64 ``[n]`` each."""
+
+    temperature: NDArray[np.float32]
+    top_k: NDArray[np.int64]
+    top_p: NDArray[np.float32]
+    seed: NDArray[np.int64]
+    step: NDArray[np.int64]
+
+    def take(self, where: NDArray[np.int64]) -> SamplingBatch:
+        """The rows at ``where``."""
+        return SamplingBatch(
+            self.temperature[where],
+            self.top_k[where],
+            self.top_p[where],
+            self.seed[where],
+            self.step[where],
+        )
+
+
+def sample(logits: Tensor, ids: Tensor, batch: SamplingBatch, first_stream: int = 0) -> Tensor:
+    """Draws one id per row and stream.
+
+    Args:
+        logits: float32 ``[n, streams, candidates]``, -inf where a candidate is masked.
+        ids: int64 ``[streams, candidates]``, the candidates' vocabulary ids.
+        batch: parameters of the ``n`` rows.
+        first_stream: number of the first stream in ``logits``, for the noise.
+
+    Returns:
+        int64 ``[n, streams]``.
+    """
+    width = logits.shape[-1]
+    unfiltered = (batch.top_k == 0) | (batch.top_k >= width)
+    if not unfiltered.any():
+        return _draw(logits, ids, batch, first_stream, int(batch.top_k.max()))
+    if unfiltered.all():
+        return _draw(logits, ids, batch, first_stream, width)
+    drawn = torch.empty(logits.shape[:2], dtype=torch.int64, device=logits.device)
+    for mask in (unfiltered, ~unfiltered):
+        where = np.flatnonzero(mask)
+        rows = torch.from_numpy(where).to(logits.device)
+        part = batch.take(where)
+        kept = width if mask is unfiltered else int(part.top_k.max())
+        drawn[rows] = _draw(logits[rows], ids, part, first_stream, kept)
+    return drawn
+
+
+def _draw(
+    logits: Tensor, ids: Tensor, batch: SamplingBatch, first_stream: int, kept: int
+) -> Tensor:
+    """Draws among the ``kept`` largest candidates of every row and stream."""
+    device, (n, streams, width) = logits.device, logits.shape
+    scale = torch.from_numpy(np.stack([batch.temperature, batch.top_p])).to(device)
+    whole = torch.from_numpy(np.stack([batch.top_k, batch.seed, batch.step])).to(device)
+    temperature, top_p = scale[:, :, None, None]
+    top_k, seed, step = whole[:, :, None, None]
+    nucleus = bool((batch.top_p < 1).any())
+    if kept < width or nucleus:
+        values, places = logits.topk(kept, dim=-1)
+        candidates = ids.expand(n, streams, width).gather(-1, places)
+    else:
+        values, candidates = logits, ids.expand(n, streams, width)
+    scores = values / temperature
+    if kept < width:
+        beyond = torch.arange(kept, device=device) >= top_k
+        scores = scores.masked_fill(beyond, float("-inf"))
+    if nucleus:
+        probabilities = scores.softmax(dim=-1)
+        before = probabilities.cumsum(dim=-1) - probabilities
+        # The first candidate has nothing before it; rows with top_p 1 keep everything.
+        scores = scores.masked_fill((before >= top_p) & (top_p < 1), float("-inf"))
+    stream = torch.arange(first_stream, first_stream + streams, device=device)[None, :, None]
+    noise = gumbel(seed, step, stream, candidates)
+    # A greedy row keeps one candidate, so noise cannot change it.
+    chosen = (scores + noise).argmax(dim=-1, keepdim=True)
+    return candidates.gather(-1, chosen).squeeze(-1)

@@ -1,0 +1,213 @@
+"""A model family as data: its vocabulary layout, delays, boundaries and defaults.
+
+Terms: a *row* is one step of the model, one id per stream. A *frame* is one
+codec time step, one code per stream. With delays ``d[s]`` the code of frame ``t``
+in stream ``s`` stands in audio row ``t + d[s]``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Output = Literal["audio", "text", "text+audio"]
+OUTPUTS: tuple[Output, ...] = ("audio", "text", "text+audio")
+TEXT_SLOT = "text"
+SPEC_FILE = "speech.json"
+
+
+class SpecError(ValueError):
+    """A stream spec contradicts itself."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One codec stream: code ``c`` is the id ``first_id + c``, for ``0 <= c < size``."""
+
+    first_id: int
+    size: int
+    pad_id: int
+    delay: int
+
+    @property
+    def end(self) -> int:
+        """One past the last code's id."""
+        return self.first_id + self.size
+
+
+@dataclass(frozen=True)
+class TextRange:
+    """The text vocabulary on stream 0: tokenizer id ``i`` is ``first_id + i``."""
+
+    first_id: int
+    size: int
+    end_ids: tuple[int, ...]
+    min_tokens: int = 1
+
+    @property
+    def end(self) -> int:
+        """One past the last text id."""
+        return self.first_id + self.size
+
+
+@dataclass(frozen=True)
+class SamplingDefaults:
+    """Sampling of one modality; ``top_k`` 0 and ``top_p`` 1 switch the filter off."""
+
+    temperature: float
+    top_k: int = 0
+    top_p: float = 1.0
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """Everything the engine must know of a family.
+
+    Attributes:
+        streams: stream 0 is the primary stream, the one vLLM sees; its delay is 0.
+        audio_begin: the id, forced on stream 0, that opens audio. It is the last id
+            of every bridge, so both rows of a guided pair begin audio with it.
+        text_to_audio: forced ids between text and audio of one answer, ending in
+            ``audio_begin``; empty for families that do not write both. The sampled
+            end of text is replaced by the first of them.
+        audio_end_ids: ids on stream 0 that end audio.
+        min_frames: audio rows before an end id may be sampled.
+        boundary: ``forced``: codes before a stream's delay and after its last frame
+            are the stream's pad, and a tail flushes the delayed streams.
+            ``sampled``: the model samples pads itself and audio ends with the end id.
+        drain_id: id of stream 0 in the forced tail, after the end id.
+        head_bias: whether the stream embedding is added for all streams or only for
+            the auxiliary ones (streams 1 and up).
+        pad_embedding: whether id 0 on an auxiliary stream contributes its embedding
+            (``sum``) or nothing (``zero``).
+        unconditional: guidance prompt: ``zeros`` of the conditional length,
+            the family's ``prompt``, or ``none`` (a request must bring its own).
+        codec_first_stream: streams below it carry no codec code (OpusLM's SSL stream).
+        prompts: per output, the ids of a plain request, with ``"text"`` for its text.
+    """
+
+    family: str
+    vocab_size: int
+    streams: tuple[Stream, ...]
+    audio_begin: int
+    audio_end_ids: tuple[int, ...]
+    boundary: Literal["forced", "sampled"]
+    head_bias: Literal["all", "auxiliary"]
+    pad_embedding: Literal["zero", "sum"]
+    prompts: dict[Output, tuple[int | str, ...]]
+    sampling: dict[Literal["text", "audio"], SamplingDefaults]
+    text: TextRange | None = None
+    text_to_audio: tuple[int, ...] = ()
+    min_frames: int = 1
+    drain_id: int = 0
+    unconditional: Literal["none", "zeros", "prompt"] = "none"
+    unconditional_prompt: tuple[int, ...] = ()
+    codec_first_stream: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.streams or self.streams[0].delay != 0:
+            raise SpecError("stream 0 must exist and have delay 0")
+        if self.min_frames < 1:
+            raise SpecError("min_frames must be at least 1")
+        if self.text_to_audio and self.text_to_audio[-1] != self.audio_begin:
+            raise SpecError("text_to_audio must end with audio_begin")
+        if (self.unconditional == "prompt") != bool(self.unconditional_prompt):
+            raise SpecError("unconditional_prompt and unconditional='prompt' go together")
+        for output in self.prompts:
+            if "text" in output and self.text is None:
+                raise SpecError(f"prompts: {output!r} needs a text range")
+            if output == "text+audio" and not self.text_to_audio:
+                raise SpecError("prompts: 'text+audio' needs text_to_audio")
+        ids = [i for s in self.streams for i in (s.first_id, s.end - 1, s.pad_id)]
+        ids += [*self.audio_end_ids, *self.text_to_audio, self.audio_begin, self.drain_id]
+        ids += [] if self.text is None else [self.text.first_id, self.text.end - 1]
+        if any(not 0 <= i < self.vocab_size for i in ids):
+            raise SpecError("an id lies outside the vocabulary")
+
+    @property
+    def num_streams(self) -> int:
+        """Streams per row, the primary one included."""
+        return len(self.streams)
+
+    @property
+    def delays(self) -> tuple[int, ...]:
+        """Delay of each stream in rows."""
+        return tuple(s.delay for s in self.streams)
+
+    @property
+    def max_delay(self) -> int:
+        """The largest delay: frames of latency, and extra audio rows of a request."""
+        return max(self.delays)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """What a request may ask this family to write."""
+        return tuple(self.prompts)
+
+    @property
+    def tail_rows(self) -> int:
+        """Rows from the one that carries the end id to the last one, inclusive."""
+        return max(self.max_delay, 1) if self.boundary == "forced" else 1
+
+    def audio_rows(self, frames: int) -> int:
+        """Audio rows of a request that writes ``frames`` whole frames."""
+        steps = frames if self.boundary == "forced" else frames + self.max_delay
+        return steps + self.tail_rows
+
+    def candidates(self, stream: int) -> list[int]:
+        """Ids that may be sampled on ``stream`` in an audio row, in ascending code order.
+
+        Codes first, then the pad where pads are sampled, then (stream 0) the end ids.
+        """
+        s = self.streams[stream]
+        ids = list(range(s.first_id, s.end))
+        if self.boundary == "sampled":
+            ids.append(s.pad_id)
+        if stream == 0:
+            ids.extend(self.audio_end_ids)
+        return ids
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> StreamSpec:
+        """The inverse of :meth:`to_dict`.
+
+        Raises:
+            SpecError: a key is unknown, missing, or the values contradict each other.
+        """
+        values = dict(data)
+        try:
+            values["streams"] = tuple(Stream(**s) for s in values["streams"])
+            if values.get("text") is not None:
+                text = dict(values["text"])
+                text["end_ids"] = tuple(text["end_ids"])
+                values["text"] = TextRange(**text)
+            values["sampling"] = {k: SamplingDefaults(**v) for k, v in values["sampling"].items()}
+            values["prompts"] = {k: tuple(v) for k, v in values["prompts"].items()}
+            for key in ("audio_end_ids", "text_to_audio", "unconditional_prompt"):
+                values[key] = tuple(values.get(key, ()))
+            return cls(**values)
+        except (KeyError, TypeError) as error:
+            raise SpecError(f"stream spec: {error}") from error
+
+    def save(self, directory: Path) -> None:
+        """Writes ``speech.json`` into a model directory."""
+        (directory / SPEC_FILE).write_text(json.dumps(self.to_dict(), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, directory: str | Path) -> StreamSpec:
+        """Reads ``speech.json`` of a model directory.
+
+        Raises:
+            SpecError: the file is missing or not a valid spec.
+        """
+        path = Path(directory) / SPEC_FILE
+        try:
+            return cls.from_dict(json.loads(path.read_text()))
+        except (OSError, json.JSONDecodeError) as error:
+            raise SpecError(f"{path}: {error}") from error

@@ -1,0 +1,194 @@
+"""Random checkpoints with a family's true vocabulary and a small body.
+
+They are for tests and benchmarks: everything around the weights is as large and as
+awkward as in the real family, and a request takes a second.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from torch import Tensor
+
+from engine_adapter.checkpoint import (
+    CODEC_FOLDER,
+    CONFIG_FILE,
+    STREAM_EMBEDDING,
+    TOKENIZER_FILE,
+    WEIGHTS_FILE,
+)
+from engine_adapter.families import FAMILIES
+from engine_adapter.spec import StreamSpec
+
+MAX_POSITION_EMBEDDINGS = 4096
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """What of a tiny checkpoint is particular to a family.
+
+    The gains multiply rows of ``lm_head``. They were measured, so that a request at the
+    family's default sampling writes 30 to 80 audio rows and 10 to 40 text ids on average.
+
+    Attributes:
+        backbone: ``backbone_architecture``.
+        model_type: the backbone's Hugging Face ``model_type``.
+        codec: the codec's kind.
+        codebook_size: codes per codebook.
+        end_gain: of the ids that end text or audio.
+        ascii_gain: of the printable ASCII ids, so that text is mostly readable
+            although the tokenizer knows 256 ids only.
+    """
+
+    backbone: str
+    model_type: str
+    codec: str
+    codebook_size: int
+    end_gain: float
+    ascii_gain: float
+
+
+_RECIPES = {
+    "bagpiper": _Recipe("Qwen3ForCausalLM", "qwen3", "xcodec", 1024, 1.0, 1.0),
+    "opuslm": _Recipe("Olmo2ForCausalLM", "olmo2", "dac", 1024, 1.0, 1.0),
+    "opuslm-dialogue": _Recipe("LlamaForCausalLM", "llama", "dac", 1024, 1.0, 1.0),
+    "demo": _Recipe("Qwen3ForCausalLM", "qwen3", "dac", 256, 1.0, 1.0),
+}
+
+
+def make_tiny(
+    family: str, directory: str | Path, seed: int = 0, hidden: int = 64, layers: int = 2
+) -> Path:
+    """Writes a complete model directory with random float32 weights.
+
+    Args:
+        family: a key of ``FAMILIES``.
+        directory: created if it does not exist; files in it are overwritten.
+        seed: of the weights and the codec. The same arguments give the same bytes.
+        hidden: width, a multiple of 64. From 256 on heads are 64 wide, else 32.
+        layers: depth.
+
+    Returns:
+        The directory.
+
+    Raises:
+        ValueError: no such family, or ``hidden`` is not a positive multiple of 64.
+    """
+    if family not in _RECIPES:
+        raise ValueError(f"no family {family!r}; there are {', '.join(sorted(_RECIPES))}")
+    if hidden < 64 or hidden % 64:
+        raise ValueError(f"hidden is {hidden}, not a positive multiple of 64")
+    recipe, spec = _RECIPES[family], FAMILIES[family]
+    path = Path(directory)
+    path.mkdir(parents=True, exist_ok=True)
+    spec.save(path)
+    config = _config(recipe, spec, hidden, layers)
+    (path / CONFIG_FILE).write_text(json.dumps(config, indent=1) + "\n")
+    save_file(
+        _weights(recipe, spec, config, seed), path / WEIGHTS_FILE, metadata={"format": "pt"}
+    )
+    (path / TOKENIZER_FILE).parent.mkdir(exist_ok=True)
+    byte_tokenizer().save(str(path / TOKENIZER_FILE))
+    _make_codec(recipe, spec, path / CODEC_FOLDER, seed)
+    return path
+
+
+def byte_tokenizer() -> Tokenizer:
+    """A byte-level BPE tokenizer without merges: id ``i`` is the byte ``i``."""
+    vocabulary = {character: byte for byte, character in enumerate(_byte_characters())}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def _byte_characters() -> list[str]:
+    """The character by which byte-level BPE writes each byte: printable Latin-1 stands for
+    itself, the others, in order, for the characters from U+0100 on."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(0x100, 0x200))
+    return [chr(byte) if byte in printable else chr(next(others)) for byte in range(256)]
+
+
+def _config(recipe: _Recipe, spec: StreamSpec, hidden: int, layers: int) -> dict[str, Any]:
+    head_dim = 64 if hidden >= 256 else 32
+    heads = hidden // head_dim
+    return {
+        "architectures": ["SpeechLM"],
+        "backbone_architecture": recipe.backbone,
+        "model_type": recipe.model_type,
+        "vocab_size": spec.vocab_size,
+        "hidden_size": hidden,
+        "intermediate_size": 3 * hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": heads // 2,
+        "head_dim": head_dim,
+        "hidden_act": "silu",
+        "max_position_embeddings": MAX_POSITION_EMBEDDINGS,
+        "rms_norm_eps": 1e-6,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        "attention_bias": False,
+        "tie_word_embeddings": False,
+        "dtype": "float32",
+    }
+
+
+def _weights(
+    recipe: _Recipe, spec: StreamSpec, config: dict[str, Any], seed: int
+) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int, scale: float) -> Tensor:
+        return torch.randn(shape, generator=generator) * scale
+
+    hidden = config["hidden_size"]
+    weights: dict[str, Tensor] = {}
+    for name, shape in _body_shapes(config).items():
+        if len(shape) == 1:  # norms: near 1, yet none like another
+            weights[name] = 1 + normal(*shape, scale=0.2)
+        elif name == "model.embed_tokens.weight":
+            weights[name] = normal(*shape, scale=0.5)
+        else:
+            weights[name] = normal(*shape, scale=1.5 * shape[1] ** -0.5)
+    # The final norm gives h about one unit per element, so logits deviate by about 1.2.
+    head = normal(spec.vocab_size, hidden, scale=1.2 * hidden**-0.5)
+    ends = set(spec.audio_end_ids) | set(spec.text.end_ids if spec.text else ())
+    head[sorted(ends)] *= recipe.end_gain
+    if spec.text is not None:
+        head[spec.text.first_id + 0x20 : spec.text.first_id + 0x7F] *= recipe.ascii_gain
+    weights["lm_head.weight"] = head
+    weights[STREAM_EMBEDDING] = normal(spec.num_streams, hidden, scale=0.3)
+    return weights
+
+
+def _body_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the backbone's tensors, ``lm_head`` excepted."""
+    from transformers import AutoConfig, AutoModelForCausalLM  # slow to import
+
+    values = {k: v for k, v in config.items() if k != "model_type"}
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(
+            AutoConfig.for_model(config["model_type"], **values)
+        )
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    del shapes["lm_head.weight"]
+    return shapes
+
+
+def _make_codec(recipe: _Recipe, spec: StreamSpec, directory: Path, seed: int) -> None:
+    from vocoder_service import tiny  # needs the codec classes, also slow to import
+
+    make = {"xcodec": tiny.make_tiny_xcodec, "dac": tiny.make_tiny_dac}[recipe.codec]
+    make(
+        directory,
+        seed,
+        num_codebooks=spec.num_streams - spec.codec_first_stream,
+        codebook_size=recipe.codebook_size,
+    )

@@ -1,0 +1,139 @@
+"""Rows to hidden states to logits: the network around a Hugging Face backbone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    DynamicCache,
+    LlamaConfig,
+    LlamaModel,
+    Olmo2Config,
+    Olmo2Model,
+    Qwen3Config,
+    Qwen3Model,
+)
+
+from engine_adapter.checkpoint import STREAM_EMBEDDING, ModelDirectory
+
+Row = Sequence[int]
+
+_BODIES = {
+    "qwen3": (Qwen3Config, Qwen3Model),
+    "llama": (LlamaConfig, LlamaModel),
+    "olmo2": (Olmo2Config, Olmo2Model),
+}
+
+
+class Model:
+    """A model directory in memory, on the CPU.
+
+    Attributes:
+        spec: the family's spec.
+        max_model_len: rows the backbone has positions for.
+        audio_ids: per stream, int64 ``[C]``: the ids it may be sampled among in audio.
+        text_ids: int64 ``[C]``: the ids stream 0 may be sampled among in text; empty for
+            a family without text.
+    """
+
+    def __init__(self, directory: str | Path, dtype: torch.dtype = torch.float32) -> None:
+        """Loads the weights.
+
+        Args:
+            directory: a model directory.
+            dtype: of the network. float64 measures what float32 rounds away.
+
+        Raises:
+            CheckpointError: the directory is incomplete.
+            ValueError: the backbone is none of qwen3, llama, olmo2.
+        """
+        files = ModelDirectory.open(directory)
+        self.spec = spec = files.spec
+        weights = {name: tensor.to(dtype) for name, tensor in files.tensors()}
+        self._stream_embedding = weights.pop(STREAM_EMBEDDING)
+        self._head = weights.pop("lm_head.weight")
+        self._body = _body(files.config, weights, dtype)
+        self._embedding = self._body.get_input_embeddings().weight
+        self.max_model_len = int(files.config["max_position_embeddings"])
+
+        self.audio_ids: list[Tensor] = []
+        for s, stream in enumerate(spec.streams):
+            ids = list(range(stream.first_id, stream.first_id + stream.size))
+            ids += [stream.pad_id] if spec.boundary == "sampled" else []
+            ids += spec.audio_end_ids if s == 0 else ()
+            self.audio_ids.append(torch.tensor(ids))
+        self._audio_heads = [self._head[ids] for ids in self.audio_ids]
+        text: list[int] = []
+        if spec.text is not None:
+            first = spec.text.first_id
+            text = [*range(first, first + spec.text.size), *spec.text.end_ids]
+        self.text_ids = torch.tensor(text, dtype=torch.int64)
+        self._text_head = self._head[self.text_ids]
+
+    def context(self) -> Context:
+        """An empty sequence of rows."""
+        return Context(self)
+
+    def audio_logits(self, hidden: Tensor, stream: int) -> Tensor:
+        """Logits of ``audio_ids[stream]``: ``[H]`` to ``[C]``."""
+        if stream > 0 or self.spec.head_bias == "all":
+            hidden = hidden + self._stream_embedding[stream]
+        return self._audio_heads[stream] @ hidden
+
+    def text_logits(self, hidden: Tensor) -> Tensor:
+        """Logits of ``text_ids``: ``[H]`` to ``[C]``."""
+        return self._text_head @ hidden
+
+    def embed(self, rows: Sequence[Row]) -> Tensor:
+        """Input embeddings of rows of ids: ``[N][S]`` to ``[N, H]``."""
+        ids = torch.tensor([list(row) for row in rows])
+        embedded = self._embedding[ids]
+        if self.spec.pad_embedding == "zero":
+            embedded[:, 1:][ids[:, 1:] == 0] = 0
+        return embedded.sum(dim=1)
+
+    def run(self, embedded: Tensor, cache: DynamicCache) -> Tensor:
+        """Hidden state after the final norm, of the last row: ``[N, H]`` to ``[H]``."""
+        output = self._body(inputs_embeds=embedded[None], past_key_values=cache, use_cache=True)
+        return output.last_hidden_state[0, -1]
+
+
+class Context:
+    """One sequence of rows and its KV cache."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._cache = DynamicCache()
+        self._unread: list[Row] = []
+        self._hidden: Tensor | None = None
+        self.length = 0  # rows appended
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Adds rows, ``[N][S]``."""
+        self._unread.extend(rows)
+        self.length += len(rows)
+
+    def hidden(self) -> Tensor:
+        """The hidden state ``[H]`` of the last row, which predicts the next one."""
+        if self._unread:
+            self._hidden = self._model.run(self._model.embed(self._unread), self._cache)
+            self._unread = []
+        if self._hidden is None:
+            raise ValueError("the context is empty")
+        return self._hidden
+
+
+def _body(config: dict[str, object], weights: dict[str, Tensor], dtype: torch.dtype) -> nn.Module:
+    kind = config["model_type"]
+    if kind not in _BODIES:
+        raise ValueError(f"model_type {kind!r} is none of {', '.join(_BODIES)}")
+    config_class, model_class = _BODIES[kind]
+    values = {k: v for k, v in config.items() if k not in ("architectures", "model_type", "dtype")}
+    body = model_class._from_config(
+        config_class(**values), dtype=dtype, attn_implementation="sdpa"
+    )
+    body.load_state_dict({name.removeprefix("model."): w for name, w in weights.items()})
+    return body.eval()

@@ -1,0 +1,195 @@
+"""Mixed requests on which an engine and the reference must agree to the last id."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from engine_adapter.spec import TEXT_SLOT, Output, StreamSpec
+from tests.reference.generate import Reference, ReferenceRequest, ReferenceResult, plain_rows
+from tests.reference.model import Row
+
+# Logits of two float32 implementations of the tiny models differ by some 1e-6 (they are
+# about 1 to 10 large, and a float32 is good to 1e-7 of its size). A logit may then move by
+# that much before and after scaling by the temperature; this leaves a factor of about ten.
+THRESHOLD = 2e-5
+
+# (temperature, top_k, top_p); None is the family's default.
+_SAMPLINGS: tuple[tuple[float | None, int | None, float | None], ...] = (
+    (None, None, None),
+    (0.0, None, None),
+    (0.7, 5, 1.0),
+    (1.0, 0, 0.9),
+    (1.3, 50, 0.8),
+    (1.0, 0, 1.0),
+)
+_CFG_SCALES = (1.5, 2.0, 3.0)
+_TEXT_LENGTHS = (1, 300)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request and what the reference generated for it."""
+
+    request: ReferenceRequest
+    result: ReferenceResult
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Requests with well-defined results.
+
+    Attributes:
+        kept: the cases asked for.
+        rejected: requests dropped because a decision was too close.
+    """
+
+    kept: list[Case]
+    rejected: int
+
+
+def required_margin(request: ReferenceRequest, threshold: float = THRESHOLD) -> float:
+    """The margin from which a request's result is well-defined.
+
+    The guided logit ``w c + (1 - w) u`` carries the errors of ``c`` and ``u`` times
+    ``w + (w - 1)``.
+    """
+    return threshold * (2 * request.cfg_scale - 1)
+
+
+def stable_requests(
+    reference: Reference,
+    count: int,
+    seed: int = 0,
+    *,
+    outputs: Sequence[Output] | None = None,
+    guided: bool | None = None,
+    greedy: bool | None = None,
+    max_frames: tuple[int, int] = (10, 60),
+    max_text_tokens: tuple[int, int] = (10, 40),
+    threshold: float = THRESHOLD,
+) -> Cases:
+    """Draws requests and keeps those whose every decision is firm.
+
+    They cycle through the outputs, plain and guided, greedy and seeded, with and without
+    ``top_k`` and ``top_p``; texts have 1 to 300 ids, a quarter of the prompts begins with
+    audio on all streams, and half of the guided ones bring unconditional ids.
+
+    Args:
+        reference: the model.
+        count: cases to return.
+        seed: of the requests. The same arguments give the same cases.
+        outputs: ``None`` for all that the family writes.
+        guided: ``None`` for both. Text is never guided.
+        greedy: ``None`` for both.
+        max_frames: least and most ``max_frames`` of a request.
+        max_text_tokens: least and most ``max_text_tokens`` of a request.
+        threshold: the smallest margin of an unguided request (see
+            :func:`required_margin`).
+    """
+    rng = Random(seed)
+    spec = reference.spec
+    kinds = _kinds(outputs or tuple(spec.prompts), guided, greedy)
+    kept: list[Case] = []
+    rejected = 0
+    for kind in itertools.islice(kinds, count):
+        while True:
+            request = _request(spec, rng, kind, max_frames, max_text_tokens)
+            result = reference.generate(request)
+            if result.margin >= required_margin(request, threshold):
+                break
+            rejected += 1
+        kept.append(Case(request, result))
+    return Cases(kept, rejected)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    output: Output
+    guided: bool
+    brings_unconditional: bool
+    audio_prompt: bool
+    sampling: tuple[float | None, int | None, float | None]
+
+
+def _kinds(
+    outputs: Sequence[Output], guided: bool | None, greedy: bool | None
+) -> Iterator[_Kind]:
+    """All combinations, for ever; neighbours differ in everything."""
+    samplings = [s for s in _SAMPLINGS if greedy is None or (s[0] == 0) == greedy]
+    audio = [o for o in outputs if "audio" in o]
+    plans: list[tuple[Output, bool]] = []
+    if guided is not True:
+        plans += [(output, False) for output in outputs]
+    if guided is not False:
+        plans += [(output, True) for output in audio]
+    if not plans:
+        raise ValueError(f"none of the outputs {list(outputs)} can be guided")
+    for i in itertools.count():
+        cycle, position = divmod(i, len(plans))
+        output, is_guided = plans[position]
+        yield _Kind(
+            output,
+            guided=is_guided,
+            brings_unconditional=cycle % 2 == 1,
+            audio_prompt=(cycle + position) % 4 == 3,
+            sampling=samplings[(cycle + position) % len(samplings)],
+        )
+
+
+def _request(
+    spec: StreamSpec,
+    rng: Random,
+    kind: _Kind,
+    max_frames: tuple[int, int],
+    max_text_tokens: tuple[int, int],
+) -> ReferenceRequest:
+    prompt = plain_rows(_prompt_ids(spec, rng, kind.output), spec.num_streams)
+    if kind.audio_prompt:
+        prompt = _audio_rows(spec, rng, frames=rng.randint(1, 20)) + prompt
+    unconditional: list[int] | None = None
+    if kind.guided and (kind.brings_unconditional or spec.unconditional == "none"):
+        unconditional = _prompt_ids(spec, rng, kind.output)
+    temperature, top_k, top_p = kind.sampling
+    return ReferenceRequest(
+        prompt=prompt,
+        output=kind.output,
+        cfg_scale=rng.choice(_CFG_SCALES) if kind.guided else 1.0,
+        unconditional_ids=unconditional,
+        seed=rng.randrange(2**63),
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        max_frames=rng.randint(*max_frames),
+        max_text_tokens=rng.randint(*max_text_tokens),
+    )
+
+
+def _prompt_ids(spec: StreamSpec, rng: Random, output: Output) -> list[int]:
+    text = spec.text
+    assert text is not None  # every served family reads text
+    ids: list[int] = []
+    for part in spec.prompts[output]:
+        if part == TEXT_SLOT:
+            length = rng.randint(*_TEXT_LENGTHS)
+            ids += [rng.randrange(text.first_id, text.first_id + text.size) for _ in range(length)]
+        else:
+            ids.append(int(part))
+    return ids
+
+
+def _audio_rows(spec: StreamSpec, rng: Random, frames: int) -> list[Row]:
+    """``audio_begin`` and delayed frames of random codes, with pads where a stream is silent."""
+    rows: list[Row] = plain_rows([spec.audio_begin], spec.num_streams)
+    for r in range(frames + max(s.delay for s in spec.streams)):
+        rows.append(
+            [
+                rng.randrange(s.first_id, s.first_id + s.size)
+                if s.delay <= r < s.delay + frames
+                else s.pad_id
+                for s in spec.streams
+            ]
+        )
+    return rows

@@ -1,0 +1,92 @@
+"""The vocoder service in a process of its own, reached through Ray."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import ray
+
+from vocoder_service.actor import CodecInfo, VocoderActor
+from vocoder_service.codec import load_codec
+from vocoder_service.service import StreamAbortedError, UnknownStreamError
+from vocoder_service.tiny import make_tiny_dac
+from vocoder_service.vocoder import Vocoder
+from vocoder_service.windows import WindowSchedule
+
+pytestmark = pytest.mark.serve
+
+NUM_CODEBOOKS = 4
+
+
+@pytest.fixture(scope="module")
+def codec_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("codec")
+    make_tiny_dac(directory, seed=0, num_codebooks=NUM_CODEBOOKS, codebook_size=64)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def actor(codec_directory: Path) -> Iterator[Any]:
+    ray.init(address="local", include_dashboard=False, num_cpus=2)
+    yield VocoderActor.remote(str(codec_directory), WindowSchedule(4, 2, 16))
+    ray.shutdown()
+
+
+def random_codes(frames: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.integers(64, size=(frames, NUM_CODEBOOKS), dtype=np.int32)
+
+
+async def say(actor: Any, stream_id: str, codes: np.ndarray) -> bytes:
+    await actor.open.remote(stream_id)
+    pcm = b""
+    for begin in range(0, len(codes), 7):
+        pcm += await actor.push.remote(stream_id, codes[begin : begin + 7])
+    rest: bytes = await actor.finish.remote(stream_id)
+    return pcm + rest
+
+
+async def test_the_actor_is_ready_once_it_knows_its_codec(actor: Any) -> None:
+    assert await actor.ready.remote() == CodecInfo(16000, 320, NUM_CODEBOOKS, 64)
+    await actor.check_health.remote()
+
+
+async def test_concurrent_streams_equal_their_one_shot_decodes(
+    actor: Any, codec_directory: Path
+) -> None:
+    codes = [random_codes(10 + 9 * seed, seed) for seed in range(8)]
+
+    heard = await asyncio.gather(*(say(actor, f"s{i}", c) for i, c in enumerate(codes)))
+
+    vocoder = Vocoder(load_codec(codec_directory))
+    for pcm, stream in zip(heard, codes, strict=True):
+        expected = vocoder.decode_all(stream)
+        actual = np.frombuffer(pcm, "<i2")
+        assert actual.shape == expected.shape
+        assert np.abs(actual.astype(int) - expected).max() <= 1
+    stats = await actor.stats.remote()
+    assert stats.live_streams == 0
+    assert stats.windows_decoded >= len(codes)
+
+
+async def test_errors_keep_their_type_across_processes(actor: Any) -> None:
+    with pytest.raises(UnknownStreamError, match="'nobody' is not open"):
+        await actor.push.remote("nobody", random_codes(1, 0))
+
+    await actor.open.remote("a")
+    with pytest.raises(ValueError, match="stream 0: code 64 of frame 0 is outside"):
+        await actor.push.remote("a", np.full((1, NUM_CODEBOOKS), 64))
+    await actor.abort.remote("a")
+
+
+async def test_abort_during_a_push_frees_the_stream(actor: Any) -> None:
+    await actor.open.remote("a")
+    push = actor.push.remote("a", random_codes(3000, 0))
+    await actor.abort.remote("a")
+
+    with pytest.raises(StreamAbortedError):
+        await push
+    assert (await actor.stats.remote()).live_streams == 0

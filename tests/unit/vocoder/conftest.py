@@ -1,0 +1,51 @@
+"""Small real codecs, made once per session."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from vocoder_service.codec import Codec, load_codec
+from vocoder_service.tiny import make_tiny_dac, make_tiny_xcodec
+
+
+@pytest.fixture(scope="session")
+def xcodec_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("xcodec")
+    make_tiny_xcodec(directory, seed=1)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def dac_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("dac")
+    make_tiny_dac(directory, seed=2, num_codebooks=12, codebook_size=256)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def xcodec(xcodec_directory: Path) -> Codec:
+    return load_codec(xcodec_directory)
+
+
+@pytest.fixture(scope="session")
+def dac(dac_directory: Path) -> Codec:
+    return load_codec(dac_directory)
+
+
+@pytest.fixture(params=["xcodec", "dac"])
+def codec_directory(request: pytest.FixtureRequest) -> Path:
+    directory: Path = request.getfixturevalue(f"{request.param}_directory")
+    return directory
+
+
+@pytest.fixture(params=["xcodec", "dac"])
+def codec(request: pytest.FixtureRequest) -> Codec:
+    loaded: Codec = request.getfixturevalue(request.param)
+    return loaded
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    """Tiny convolutions gain nothing from threads, and other tests may be running."""
+    torch.set_num_threads(1)

@@ -1,0 +1,213 @@
+"""However frames arrive and windows grow, the joined windows are the one-shot decode."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from vocoder_service.frames import CodecShape, Frames
+from vocoder_service.windows import StreamWindows, Window, WindowSchedule
+
+
+@dataclass(frozen=True)
+class ToyCodec:
+    """A codec in exact integer arithmetic that hears all of its context, and its edges.
+
+    Frame f sounds like the sum of its neighbours' codes, each weighted by its distance; a
+    neighbour beyond the edge counts as nothing, which differs from every code.
+    """
+
+    left_context: int
+    right_context: int
+    hop_length: int
+    missing_samples: int
+    num_codebooks: int = 2
+    codebook_size: int = 10
+
+    def num_samples(self, frames: int) -> int:
+        return frames * self.hop_length - self.missing_samples
+
+    def decode(self, codes: Frames) -> NDArray[np.int64]:
+        values = codes @ [11, 1] + 1
+        padded = np.pad(values, (self.left_context, self.right_context))
+        span = self.left_context + 1 + self.right_context
+        weights = 1000 ** np.arange(span) % 999_983
+        heard = np.lib.stride_tricks.sliding_window_view(padded, span) @ weights
+        samples = (heard[:, None] * np.arange(1, self.hop_length + 1)).reshape(-1)
+        return samples[: self.num_samples(len(codes))]
+
+
+@st.composite
+def toy_codecs(draw: st.DrawFn) -> ToyCodec:
+    hop = draw(st.integers(1, 5))
+    right = draw(st.integers(0, 4))
+    missing = draw(st.integers(0, hop - 1)) if right else 0
+    return ToyCodec(draw(st.integers(0, 4)), right, hop, missing)
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> WindowSchedule:
+    first = draw(st.integers(1, 6))
+    return WindowSchedule(first, draw(st.floats(1, 3)), draw(st.integers(first, 12)))
+
+
+chunk_sizes = st.lists(st.integers(0, 15), max_size=12)
+
+
+def random_codes(frames: int, codec: CodecShape) -> Frames:
+    rng = np.random.default_rng(frames)
+    return rng.integers(codec.codebook_size, size=(frames, codec.num_codebooks))
+
+
+def push_in_chunks(stream: StreamWindows, codes: Frames, chunks: list[int]) -> list[Window]:
+    windows = []
+    for begin, end in pairwise(np.cumsum([0, *chunks])):
+        windows += stream.push(codes[begin:end])
+    return windows
+
+
+def sound(codec: ToyCodec, windows: list[Window]) -> list[int]:
+    samples: list[int] = []
+    for window in windows:
+        decoded = codec.decode(window.codes)
+        samples += decoded[window.trim_left : len(decoded) - window.trim_right].tolist()
+    return samples
+
+
+@given(codec=toy_codecs(), schedule=schedules(), chunks=chunk_sizes)
+def test_joined_windows_are_the_one_shot_decode(
+    codec: ToyCodec, schedule: WindowSchedule, chunks: list[int]
+) -> None:
+    codes = random_codes(sum(chunks), codec)
+    stream = StreamWindows(codec, schedule)
+
+    windows = push_in_chunks(stream, codes, chunks) + stream.finish()
+
+    one_shot = codec.decode(codes) if len(codes) else np.empty(0)
+    assert sound(codec, windows) == one_shot.tolist()
+
+
+@given(codec=toy_codecs(), schedule=schedules(), chunks=chunk_sizes)
+def test_chunks_do_not_decide_the_windows(
+    codec: ToyCodec, schedule: WindowSchedule, chunks: list[int]
+) -> None:
+    codes = random_codes(sum(chunks), codec)
+    chunked, at_once = StreamWindows(codec, schedule), StreamWindows(codec, schedule)
+
+    by_chunks = push_in_chunks(chunked, codes, chunks) + chunked.finish()
+    by_stream = at_once.push(codes) + at_once.finish()
+
+    assert [w.codes.tolist() for w in by_chunks] == [w.codes.tolist() for w in by_stream]
+
+
+@given(codec=toy_codecs(), schedule=schedules(), chunks=chunk_sizes)
+def test_frames_that_no_window_needs_are_dropped(
+    codec: ToyCodec, schedule: WindowSchedule, chunks: list[int]
+) -> None:
+    stream = StreamWindows(codec, schedule)
+    for chunk in chunks:
+        stream.push(random_codes(chunk, codec))
+        assert stream.kept_frames < codec.left_context + schedule.maximum + codec.right_context
+    stream.finish()
+    assert stream.kept_frames == 0
+
+
+@given(codec=toy_codecs(), schedule=schedules(), chunks=chunk_sizes)
+def test_only_the_outer_windows_have_the_edges_of_the_stream(
+    codec: ToyCodec, schedule: WindowSchedule, chunks: list[int]
+) -> None:
+    stream = StreamWindows(codec, schedule)
+    windows = push_in_chunks(stream, random_codes(sum(chunks), codec), chunks)
+
+    assert not any(window.at_end for window in windows)
+    assert all(window.at_start for window in windows[:1])
+    for window in windows:
+        full = window.trim_left == codec.left_context * codec.hop_length
+        assert window.at_start or full
+    assert all(window.at_end for window in stream.finish())
+
+
+def test_a_window_is_ready_as_soon_as_its_right_context_is() -> None:
+    codec = ToyCodec(left_context=2, right_context=3, hop_length=4, missing_samples=1)
+    stream = StreamWindows(codec, WindowSchedule(first=5, growth=1, maximum=5))
+
+    assert stream.push(random_codes(7, codec)) == []
+    (window,) = stream.push(random_codes(1, codec))
+
+    assert len(window.codes) == 8
+    assert (window.trim_left, window.trim_right) == (0, 3 * 4 - 1)
+
+
+def test_windows_grow_from_first_to_maximum() -> None:
+    sizes = WindowSchedule(first=8, growth=1.5, maximum=50).sizes()
+    assert [next(sizes) for _ in range(7)] == [8, 12, 18, 27, 40, 50, 50]
+
+
+def test_even_a_window_of_one_frame_grows() -> None:
+    sizes = WindowSchedule(first=1, growth=1.5, maximum=5).sizes()
+    assert [next(sizes) for _ in range(6)] == [1, 1, 2, 3, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("first", "growth", "maximum"), [(0, 2, 8), (9, 2, 8), (4, 0.5, 8), (4, float("nan"), 8)]
+)
+def test_a_schedule_that_makes_no_sense_is_refused(first: int, growth: float, maximum: int) -> None:
+    with pytest.raises(ValueError, match=r"window sizes need|must not shrink"):
+        WindowSchedule(first, growth, maximum)
+
+
+def test_a_stream_without_frames_has_no_windows() -> None:
+    codec = ToyCodec(2, 2, 4, 1)
+    assert StreamWindows(codec, WindowSchedule()).finish() == []
+
+
+def test_a_finished_stream_takes_nothing_more() -> None:
+    codec = ToyCodec(2, 2, 4, 1)
+    stream = StreamWindows(codec, WindowSchedule())
+    stream.finish()
+
+    with pytest.raises(RuntimeError, match="finished"):
+        stream.push(random_codes(1, codec))
+    with pytest.raises(RuntimeError, match="finished"):
+        stream.finish()
+
+
+@pytest.mark.parametrize(
+    ("frames", "complaint"),
+    [
+        (np.array([[3, 4], [5, 10]]), "stream 1: code 10 of frame 1 is outside 0..9"),
+        (np.array([[-1, 4]]), "stream 0: code -1 of frame 0 is outside 0..9"),
+        (np.zeros((2, 3), np.int64), r"shape \[n, 2\], not \[2, 3\]"),
+        (np.zeros(2, np.int64), r"shape \[n, 2\], not \[2\]"),
+        (np.zeros((2, 2)), "integers, not float64"),
+    ],
+)
+def test_wrong_frames_are_named_and_leave_the_stream_as_it_was(
+    frames: NDArray[np.integer], complaint: str
+) -> None:
+    codec = ToyCodec(1, 1, 3, 1)
+    stream = StreamWindows(codec, WindowSchedule(2, 1, 2))
+    codes = random_codes(9, codec)
+    windows = stream.push(codes[:4])
+
+    with pytest.raises(ValueError, match=complaint):
+        stream.push(frames)
+
+    windows += stream.push(codes[4:]) + stream.finish()
+    assert sound(codec, windows) == codec.decode(codes).tolist()
+
+
+def test_the_callers_array_may_change_after_a_push() -> None:
+    codec = ToyCodec(1, 1, 3, 1)
+    codes = random_codes(5, codec)
+    buffer = codes.copy()
+    stream = StreamWindows(codec, WindowSchedule(8, 1, 8))
+
+    windows = stream.push(buffer)
+    buffer[:] = 0
+
+    assert sound(codec, windows + stream.finish()) == codec.decode(codes).tolist()

@@ -1,0 +1,127 @@
+"""A loaded codec decodes exactly as the transformers model does, from fewer weights."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import DacModel, XcodecModel
+
+from vocoder_service.codec import CODECS, Codec, load_codec
+
+
+def random_codes(codec: Codec, batch: int, frames: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    shape = (batch, codec.num_codebooks, frames)
+    return torch.randint(codec.codebook_size, shape, generator=generator)
+
+
+def copy_checkpoint(source: Path, target: Path, parts: tuple[str, ...]) -> None:
+    """A checkpoint with only the tensors under ``parts``."""
+    (target / "config.json").write_text((source / "config.json").read_text())
+    tensors = load_file(source / "model.safetensors")
+    kept = {name: value for name, value in tensors.items() if name.startswith(parts)}
+    save_file(kept, target / "model.safetensors")
+
+
+def test_xcodec_describes_itself(xcodec: Codec) -> None:
+    assert (xcodec.sample_rate, xcodec.hop_length) == (16000, 320)
+    assert (xcodec.num_codebooks, xcodec.codebook_size) == (8, 1024)
+    assert (xcodec.left_context, xcodec.right_context) == (10, 10)
+
+
+def test_dac_describes_itself(dac: Codec) -> None:
+    assert (dac.sample_rate, dac.hop_length) == (16000, 320)
+    assert (dac.num_codebooks, dac.codebook_size) == (12, 256)
+    assert (dac.left_context, dac.right_context) == (10, 10)
+
+
+def test_xcodec_decodes_as_transformers_does(xcodec: Codec, xcodec_directory: Path) -> None:
+    codes = random_codes(xcodec, 3, 30)
+    model = XcodecModel.from_pretrained(xcodec_directory).eval()
+    assert torch.equal(xcodec.decode(codes), model.decode(codes).audio_values[:, 0].detach())
+
+
+def test_dac_decodes_as_transformers_does(dac: Codec, dac_directory: Path) -> None:
+    codes = random_codes(dac, 3, 30)
+    model = DacModel.from_pretrained(dac_directory).eval()
+    assert torch.equal(dac.decode(codes), model.decode(audio_codes=codes).audio_values.detach())
+
+
+@pytest.mark.parametrize("frames", [1, 2, 21])
+def test_the_length_is_known_beforehand(codec: Codec, frames: int) -> None:
+    assert codec.decode(random_codes(codec, 2, frames)).shape == (2, codec.num_samples(frames))
+
+
+def test_dac_at_16_khz_falls_eight_samples_short(dac: Codec) -> None:
+    assert dac.num_samples(50) == 320 * 50 - 8
+
+
+def test_audio_is_float32_within_range_and_without_gradient(codec_directory: Path) -> None:
+    codec = load_codec(codec_directory, dtype=torch.bfloat16)
+    audio = codec.decode(random_codes(codec, 1, 20))
+    assert audio.dtype == torch.float32
+    assert audio.abs().max() <= 1
+    assert not audio.requires_grad
+
+
+def test_a_wave_louder_than_full_scale_is_clipped(xcodec_directory: Path, tmp_path: Path) -> None:
+    copy_checkpoint(xcodec_directory, tmp_path, parts=("",))
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["acoustic_decoder.conv2.weight"] *= 10
+    save_file(tensors, tmp_path / "model.safetensors")
+    codec = load_codec(tmp_path)
+    assert codec.decode(random_codes(codec, 1, 20)).abs().max() == 1
+
+
+def test_only_the_decoding_half_of_a_checkpoint_is_needed(
+    codec_directory: Path, tmp_path: Path
+) -> None:
+    codec = load_codec(codec_directory)
+    model_type = json.loads((codec_directory / "config.json").read_text())["model_type"]
+    copy_checkpoint(codec_directory, tmp_path, CODECS[model_type].decoding_parts)
+    codes = random_codes(codec, 1, 20)
+    assert torch.equal(load_codec(tmp_path).decode(codes), codec.decode(codes))
+
+
+def test_fewer_codebooks_are_the_first_streams(codec_directory: Path) -> None:
+    full, half = load_codec(codec_directory), load_codec(codec_directory, num_codebooks=4)
+    codes = random_codes(half, 2, 20)
+
+    assert half.num_codebooks == 4
+    assert half.decode(codes).shape == (2, half.num_samples(20))
+    with pytest.raises(ValueError, match=r"shape \[n, 4\]"):
+        half.decode(random_codes(full, 2, 20))
+
+
+@pytest.mark.parametrize("number", [0, 13])
+def test_more_codebooks_than_there_are_is_an_error(dac_directory: Path, number: int) -> None:
+    with pytest.raises(ValueError, match=f"1 to 12 codebooks, not {number}"):
+        load_codec(dac_directory, num_codebooks=number)
+
+
+@pytest.mark.parametrize("code", [-1, 1024])
+def test_a_code_out_of_range_is_named(xcodec: Codec, code: int) -> None:
+    codes = random_codes(xcodec, 2, 6)
+    codes[0, 5, 3] = code
+    with pytest.raises(ValueError, match=f"stream 5: code {code} of frame 3 is outside 0..1023"):
+        xcodec.decode(codes)
+
+
+def test_a_missing_tensor_is_an_error(codec_directory: Path, tmp_path: Path) -> None:
+    copy_checkpoint(codec_directory, tmp_path, parts=("quantizer",))
+    with pytest.raises(RuntimeError, match="Missing key"):
+        load_codec(tmp_path)
+
+
+def test_missing_weights_are_an_error(dac_directory: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text((dac_directory / "config.json").read_text())
+    with pytest.raises(FileNotFoundError, match="safetensors"):
+        load_codec(tmp_path)
+
+
+def test_an_unknown_codec_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "vinyl"}')
+    with pytest.raises(ValueError, match="'vinyl'; known: dac, xcodec"):
+        load_codec(tmp_path)

@@ -1,0 +1,337 @@
+"""Many live streams share a vocoder; none can hurt, delay or outlive another."""
+
+import asyncio
+import random
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from vocoder_service.codec import Codec
+from vocoder_service.frames import Frames
+from vocoder_service.service import (
+    DecodeError,
+    StreamAbortedError,
+    UnknownStreamError,
+    VocoderService,
+)
+from vocoder_service.vocoder import Vocoder
+from vocoder_service.windows import WindowSchedule
+
+SCHEDULE = WindowSchedule(first=4, growth=2, maximum=16)
+FIRST_WINDOW = 14  # frames that complete the first window: 4 and 10 of right context
+POISON = 777  # a code on which FaultyCodec fails
+
+
+def random_codes(codec: Codec, frames: int, seed: int) -> Frames:
+    rng = np.random.default_rng(seed)
+    return rng.integers(POISON, size=(frames, codec.num_codebooks))
+
+
+class WrappedCodec:
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+
+    def decode(self, codes: torch.Tensor) -> torch.Tensor:
+        return self._codec.decode(codes)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._codec, name)
+
+
+class GatedCodec(WrappedCodec):
+    """Decodes when the test says so."""
+
+    def __init__(self, codec: Codec) -> None:
+        super().__init__(codec)
+        self.entered = threading.Semaphore(0)
+        self.gate = threading.Semaphore(0)
+        self.batch_sizes: list[int] = []
+
+    def decode(self, codes: torch.Tensor) -> torch.Tensor:
+        self.batch_sizes.append(len(codes))
+        self.entered.release()
+        assert self.gate.acquire(timeout=30)
+        return super().decode(codes)
+
+    async def wait_until_decoding(self) -> None:
+        assert await asyncio.to_thread(self.entered.acquire, timeout=30)
+
+
+class FaultyCodec(WrappedCodec):
+    """Fails on a code, as a device might."""
+
+    broken = False
+
+    def decode(self, codes: torch.Tensor) -> torch.Tensor:
+        if self.broken or (codes == POISON).any():
+            raise RuntimeError("device fault")
+        return super().decode(codes)
+
+
+def service_with(codec: object, max_batch: int = 32) -> VocoderService:
+    return VocoderService(codec, SCHEDULE, max_batch)  # type: ignore[arg-type]
+
+
+async def say(service: VocoderService, stream_id: str, codes: Frames, seed: int) -> bytes:
+    chunks = random.Random(seed)
+    service.open(stream_id)
+    pcm = b""
+    while len(codes):
+        size = chunks.randint(1, 20)
+        pcm += await service.push(stream_id, codes[:size])
+        codes = codes[size:]
+        await asyncio.sleep(chunks.random() / 100)
+    return pcm + await service.finish(stream_id)
+
+
+async def until(condition: object, seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.001)
+
+
+async def test_twenty_streams_at_once_each_equal_their_one_shot_decode(codec: Codec) -> None:
+    service = VocoderService(codec, SCHEDULE)
+    rng = random.Random(0)
+    codes = [random_codes(codec, rng.randint(1, 90), seed) for seed in range(20)]
+    codes = [stream % codec.codebook_size for stream in codes]
+
+    heard = await asyncio.gather(
+        *(say(service, f"stream {i}", stream, i) for i, stream in enumerate(codes))
+    )
+
+    vocoder = Vocoder(codec)
+    for pcm, stream in zip(heard, codes, strict=True):
+        expected = vocoder.decode_all(stream)
+        actual = np.frombuffer(pcm, "<i2")
+        assert actual.shape == expected.shape
+        assert np.abs(actual.astype(int) - expected).max() <= 1
+    stats = service.stats()
+    assert (stats.live_streams, stats.queue_depth) == (0, 0)
+    assert stats.windows_decoded > stats.batches  # some were batched
+    assert stats.mean_batch_size == stats.windows_decoded / stats.batches
+    assert stats.decode_seconds > 0
+
+
+async def test_audio_comes_as_soon_as_the_first_window_is_complete(xcodec: Codec) -> None:
+    service = VocoderService(xcodec, SCHEDULE)
+    service.open("a")
+    codes = random_codes(xcodec, FIRST_WINDOW, seed=0)
+
+    assert await service.push("a", codes[:-1]) == b""
+    assert len(await service.push("a", codes[-1:])) == 2 * 320 * SCHEDULE.first
+    assert len(await service.finish("a")) == 2 * 320 * (FIRST_WINDOW - SCHEDULE.first)
+
+
+async def test_a_stream_without_frames_finishes_with_nothing(xcodec: Codec) -> None:
+    service = VocoderService(xcodec, SCHEDULE)
+    service.open("a")
+    assert await service.push("a", random_codes(xcodec, 0, seed=0)) == b""
+    assert await service.finish("a") == b""
+    assert service.stats().live_streams == 0
+
+
+async def test_windows_that_wait_for_a_batch_make_the_next_one_together(xcodec: Codec) -> None:
+    gated = GatedCodec(xcodec)
+    service = service_with(gated, max_batch=3)
+    codes = random_codes(xcodec, FIRST_WINDOW, seed=0)
+    for stream in "abcdef":
+        service.open(stream)
+
+    pushes = [asyncio.create_task(service.push("a", codes))]
+    await gated.wait_until_decoding()
+    pushes += [asyncio.create_task(service.push(stream, codes)) for stream in "bcdef"]
+    await until(lambda: service.stats().queue_depth == 5)
+    gated.gate.release(3)
+    await asyncio.gather(*pushes)
+
+    assert gated.batch_sizes == [1, 3, 2]
+    stats = service.stats()
+    assert (stats.batches, stats.windows_decoded, stats.mean_batch_size) == (3, 6, 2)
+
+
+async def test_abort_ends_a_waiting_push_and_frees_the_stream(xcodec: Codec) -> None:
+    gated = GatedCodec(xcodec)
+    service = service_with(gated)
+    codes = random_codes(xcodec, FIRST_WINDOW, seed=0)
+    service.open("being decoded")
+    service.open("waiting")
+    decoding = asyncio.create_task(service.push("being decoded", codes))
+    await gated.wait_until_decoding()
+    waiting = asyncio.create_task(service.push("waiting", codes))
+    await until(lambda: service.stats().queue_depth == 1)
+
+    service.abort("being decoded")
+    service.abort("waiting")
+
+    for push in (decoding, waiting):
+        with pytest.raises(StreamAbortedError, match="aborted"):
+            await push
+    assert (service.stats().live_streams, service.stats().queue_depth) == (0, 0)
+    gated.gate.release()
+    await until(lambda: service.stats().batches == 1)
+    with pytest.raises(UnknownStreamError):
+        await service.push("waiting", codes)
+
+
+async def test_an_aborted_id_can_be_used_again_at_once(xcodec: Codec) -> None:
+    gated = GatedCodec(xcodec)
+    service = service_with(gated)
+    codes = random_codes(xcodec, FIRST_WINDOW, seed=0)
+    service.open("a")
+    aborted = asyncio.create_task(service.push("a", codes))
+    await gated.wait_until_decoding()
+
+    service.abort("a")
+    service.open("a")
+    gated.gate.release(3)
+
+    with pytest.raises(StreamAbortedError):
+        await aborted
+    pcm = await service.push("a", codes) + await service.finish("a")
+    assert len(pcm) == 2 * 320 * FIRST_WINDOW
+
+
+async def test_abort_is_idempotent(xcodec: Codec) -> None:
+    service = VocoderService(xcodec, SCHEDULE)
+    service.abort("never opened")
+    service.open("a")
+    service.abort("a")
+    service.abort("a")
+    assert service.stats().live_streams == 0
+
+
+async def test_abort_ends_a_waiting_finish(xcodec: Codec) -> None:
+    gated = GatedCodec(xcodec)
+    service = service_with(gated)
+    service.open("a")
+    await service.push("a", random_codes(xcodec, 3, seed=0))
+    finishing = asyncio.create_task(service.finish("a"))
+    await gated.wait_until_decoding()
+
+    service.abort("a")
+
+    with pytest.raises(StreamAbortedError):
+        await finishing
+    gated.gate.release()
+
+
+async def test_a_cancelled_push_closes_its_stream(xcodec: Codec) -> None:
+    gated = GatedCodec(xcodec)
+    service = service_with(gated)
+    service.open("a")
+    push = asyncio.create_task(service.push("a", random_codes(xcodec, FIRST_WINDOW, seed=0)))
+    await gated.wait_until_decoding()
+
+    push.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await push
+
+    with pytest.raises(UnknownStreamError):
+        await service.finish("a")
+    gated.gate.release()
+    await until(lambda: service.stats().batches == 1)
+
+
+async def test_a_wrong_code_fails_its_push_only(xcodec: Codec) -> None:
+    service = VocoderService(xcodec, SCHEDULE)
+    codes = random_codes(xcodec, 30, seed=0)
+    wrong = codes.copy()
+    wrong[3, 5] = 1024
+    service.open("good")
+    service.open("bad")
+
+    good, bad = await asyncio.gather(
+        service.push("good", codes), service.push("bad", wrong), return_exceptions=True
+    )
+
+    assert isinstance(bad, ValueError)
+    assert "stream 5: code 1024 of frame 3 is outside 0..1023" in str(bad)
+    assert isinstance(good, bytes)
+    again = await service.push("bad", codes)  # nothing of the wrong push was kept
+    assert np.abs(np.frombuffer(again, "<i2").astype(int) - np.frombuffer(good, "<i2")).max() <= 1
+
+
+async def test_a_window_that_cannot_be_decoded_fails_its_stream_only(xcodec: Codec) -> None:
+    service = service_with(FaultyCodec(xcodec))
+    codes = random_codes(xcodec, FIRST_WINDOW, seed=0)
+    poisoned = codes.copy()
+    poisoned[0, 0] = POISON
+    for stream in ("good", "bad"):
+        service.open(stream)
+
+    good, bad = await asyncio.gather(
+        service.push("good", codes), service.push("bad", poisoned), return_exceptions=True
+    )
+
+    assert isinstance(good, bytes)
+    assert isinstance(bad, DecodeError)
+    assert "device fault" in str(bad)
+    assert service.stats().live_streams == 1
+    with pytest.raises(UnknownStreamError):
+        await service.push("bad", codes)
+    service.check_health()
+
+
+async def test_health_fails_while_nothing_can_be_decoded(xcodec: Codec) -> None:
+    faulty = FaultyCodec(xcodec)
+    service = service_with(faulty)
+    codes = random_codes(xcodec, FIRST_WINDOW, seed=0)
+    service.check_health()
+
+    faulty.broken = True
+    service.open("a")
+    with pytest.raises(DecodeError):
+        await service.push("a", codes)
+    with pytest.raises(DecodeError, match="device fault"):
+        service.check_health()
+
+    faulty.broken = False
+    service.open("a")
+    await service.push("a", codes)
+    service.check_health()
+
+
+async def test_the_loop_stays_responsive_while_a_batch_decodes(xcodec: Codec) -> None:
+    gated = GatedCodec(xcodec)
+    service = service_with(gated)
+    service.open("a")
+    push = asyncio.create_task(service.push("a", random_codes(xcodec, FIRST_WINDOW, seed=0)))
+    await gated.wait_until_decoding()
+
+    service.open("b")
+    assert await service.push("b", random_codes(xcodec, 5, seed=1)) == b""
+    assert not push.done()
+
+    gated.gate.release()
+    assert await push
+
+
+@pytest.mark.parametrize("stream", ["never opened", "finished", "aborted"])
+async def test_a_stream_that_is_not_open_is_named(xcodec: Codec, stream: str) -> None:
+    service = VocoderService(xcodec, SCHEDULE)
+    service.open("finished")
+    await service.finish("finished")
+    service.open("aborted")
+    service.abort("aborted")
+
+    with pytest.raises(UnknownStreamError, match=f"'{stream}' is not open"):
+        await service.push(stream, random_codes(xcodec, 1, seed=0))
+    with pytest.raises(UnknownStreamError, match=f"'{stream}' is not open"):
+        await service.finish(stream)
+
+
+async def test_a_live_id_cannot_be_opened_twice(xcodec: Codec) -> None:
+    service = VocoderService(xcodec, SCHEDULE)
+    service.open("a")
+    with pytest.raises(ValueError, match="'a' is already open"):
+        service.open("a")
+
+
+def test_a_batch_holds_at_least_one_window(xcodec: Codec) -> None:
+    with pytest.raises(ValueError, match="max_batch"):
+        VocoderService(xcodec, max_batch=0)

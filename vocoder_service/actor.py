@@ -1,0 +1,75 @@
+"""The vocoder service as a Ray actor, a child of the engine replica it works for."""
+
+from typing import NamedTuple
+
+import numpy as np
+import ray
+import torch
+from numpy.typing import NDArray
+
+from vocoder_service.codec import load_codec
+from vocoder_service.service import VocoderService, VocoderStats
+from vocoder_service.vocoder import Vocoder
+from vocoder_service.windows import WindowSchedule
+
+
+class CodecInfo(NamedTuple):
+    """What the owner of a vocoder needs to know of its codec."""
+
+    sample_rate: int
+    """Samples per second of the PCM."""
+    hop_length: int
+    """Samples per frame."""
+    num_codebooks: int
+    codebook_size: int
+
+
+class _VocoderActor:
+    """``VocoderService`` with a codec of its own; see there for each method."""
+
+    def __init__(
+        self,
+        codec_directory: str,
+        schedule: WindowSchedule,
+        max_batch: int = 32,
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        num_codebooks: int | None = None,
+    ) -> None:
+        self._codec = load_codec(codec_directory, device, dtype, num_codebooks)
+        self._service = VocoderService(self._codec, schedule, max_batch)
+        # The first decode of a process pays for the set-up of the device and its libraries.
+        Vocoder(self._codec).decode_all(np.zeros((schedule.first, self._codec.num_codebooks), int))
+
+    async def ready(self) -> CodecInfo:
+        """Answers once the codec is loaded and has decoded."""
+        codec = self._codec
+        return CodecInfo(
+            codec.sample_rate, codec.hop_length, codec.num_codebooks, codec.codebook_size
+        )
+
+    async def open(self, stream_id: str) -> None:
+        self._service.open(stream_id)
+
+    async def push(self, stream_id: str, frames: NDArray[np.integer]) -> bytes:
+        return await self._service.push(stream_id, frames)
+
+    async def finish(self, stream_id: str) -> bytes:
+        return await self._service.finish(stream_id)
+
+    async def abort(self, stream_id: str) -> None:
+        self._service.abort(stream_id)
+
+    async def stats(self) -> VocoderStats:
+        return self._service.stats()
+
+    async def check_health(self) -> None:
+        self._service.check_health()
+
+
+VocoderActor = ray.remote(num_cpus=0)(_VocoderActor)
+"""The actor class. An engine replica makes ``VocoderActor.options(num_gpus=...).remote(...)``.
+
+Ray puts a child of a Serve replica into the replica's placement group, so both share a device, and
+ends it with its parent. ``num_cpus=0`` lets it fit a bundle whose CPUs the replica has taken.
+"""

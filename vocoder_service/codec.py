@@ -1,0 +1,160 @@
+"""Neural codecs of transformers behind one protocol: codes in, waveform out."""
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
+
+import torch
+from safetensors import safe_open
+from torch import nn
+from transformers import DacModel, PreTrainedModel, XcodecModel
+
+from vocoder_service.frames import CodecShape, check_frames
+from vocoder_service.receptive_field import (
+    context_frames,
+    conv_layers,
+    output_length,
+    upsampling,
+)
+
+
+class Codec(CodecShape, Protocol):
+    """A codec's decoder."""
+
+    @property
+    def sample_rate(self) -> int:
+        """Samples per second (Hz) of the decoded audio, one channel."""
+
+    def decode(self, codes: torch.Tensor) -> torch.Tensor:
+        """Decode int64 ``codes`` [batch, num_codebooks, T >= 1] from any device.
+
+        Returns float32 [batch, num_samples(T)] in [-1, 1], on the codec's device, no gradient.
+
+        Raises:
+            ValueError: wrong shape or type, or a code out of range.
+        """
+
+
+class TransformersCodec:
+    """The decoding half of a transformers codec whose decoder is a chain of convolutions.
+
+    A subclass names the class and its parts. Only the parts that decode are built and read: the
+    model is laid out on the meta device, which costs no memory, the other children (encoders and,
+    for Xcodec, the 95 M parameters of HuBERT) are removed, and the rest takes its weights from the
+    checkpoint.
+    """
+
+    model_class: ClassVar[type[PreTrainedModel]]
+    decoding_parts: ClassVar[tuple[str, ...]]
+    decoder: ClassVar[str]
+    sample_rate_key: ClassVar[str]
+    num_codebooks_key: ClassVar[str]
+
+    def __init__(self, model: PreTrainedModel, num_codebooks: int | None = None) -> None:
+        """Serve ``model``, which must hold the decoding parts, on its device and in its dtype.
+
+        Raises:
+            ValueError: ``num_codebooks`` is not among 1 .. the number that the config says.
+        """
+        config: Any = model.config
+        available: int = getattr(config, self.num_codebooks_key)
+        if num_codebooks is not None and not 1 <= num_codebooks <= available:
+            raise ValueError(f"the codec has 1 to {available} codebooks, not {num_codebooks}")
+        self._model: Any = model.eval().requires_grad_(False)
+        self._layers = conv_layers(getattr(model, self.decoder))
+        self.num_codebooks: int = num_codebooks or available
+        self.codebook_size: int = config.codebook_size
+        self.sample_rate: int = getattr(config, self.sample_rate_key)
+        self.hop_length = upsampling(self._layers)
+        self.left_context, self.right_context = context_frames(self._layers)
+
+    @classmethod
+    def load(
+        cls, directory: Path, device: str, dtype: torch.dtype, num_codebooks: int | None
+    ) -> Self:
+        """See ``load_codec``."""
+        config = cls.model_class.config_class.from_pretrained(directory)
+        with torch.device("meta"):
+            model: nn.Module = cls.model_class(config)
+        for name in [name for name, _ in model.named_children()]:
+            if name not in cls.decoding_parts:
+                delattr(model, name)
+        weights = _read_safetensors(directory, cls.decoding_parts)
+        model.load_state_dict(weights, strict=True, assign=True)
+        return cls(model.to(device=device, dtype=dtype), num_codebooks)
+
+    def num_samples(self, frames: int) -> int:
+        return output_length(self._layers, frames)
+
+    @torch.inference_mode()
+    def decode(self, codes: torch.Tensor) -> torch.Tensor:
+        batch, num_codebooks, frames = codes.shape
+        rows = codes.transpose(1, 2).reshape(batch * frames, num_codebooks)
+        check_frames(rows.cpu().numpy(), self.num_codebooks, self.codebook_size)
+        # TensorFloat-32, cuDNN's default, would make a window differ from the one-shot decode.
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            output = self._model.decode(audio_codes=codes.to(self._model.device), return_dict=True)
+        # XcodecModel returns [batch, 1, samples], DacModel [batch, samples].
+        waveform: torch.Tensor = output.audio_values.flatten(1)
+        # Xcodec's decoder has no final tanh.
+        return waveform.float().clamp(-1.0, 1.0)
+
+
+class XcodecCodec(TransformersCodec):
+    """X-Codec; the number of codebooks follows from the highest target bandwidth."""
+
+    model_class = XcodecModel
+    decoding_parts = ("quantizer", "fc2", "acoustic_decoder")
+    decoder = "acoustic_decoder"
+    sample_rate_key = "sample_rate"
+    num_codebooks_key = "num_quantizers"
+
+
+class DacCodec(TransformersCodec):
+    """Descript Audio Codec."""
+
+    model_class = DacModel
+    decoding_parts = ("quantizer", "decoder")
+    decoder = "decoder"
+    sample_rate_key = "sampling_rate"
+    num_codebooks_key = "n_codebooks"
+
+
+CODECS: dict[str, type[TransformersCodec]] = {"xcodec": XcodecCodec, "dac": DacCodec}
+"""Codec classes by the ``model_type`` of a checkpoint's config.json."""
+
+
+def load_codec(
+    directory: str | Path,
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    num_codebooks: int | None = None,
+) -> Codec:
+    """Load the decoder of the codec in ``directory`` (config.json and model*.safetensors).
+
+    ``num_codebooks`` serves only the first streams of a residual codec; default: all of them.
+
+    Raises:
+        FileNotFoundError: no config.json or no weights there.
+        ValueError: a codec of another type, or more codebooks than it has.
+        RuntimeError: the weights do not fit the configuration.
+    """
+    directory = Path(directory)
+    model_type = json.loads((directory / "config.json").read_text()).get("model_type")
+    if model_type not in CODECS:
+        raise ValueError(f"unknown codec type {model_type!r}; known: {', '.join(sorted(CODECS))}")
+    return CODECS[model_type].load(directory, device, dtype, num_codebooks)
+
+
+def _read_safetensors(directory: Path, parts: tuple[str, ...]) -> dict[str, torch.Tensor]:
+    """The tensors whose names begin with one of ``parts``; others are not read."""
+    files = sorted(directory.glob("model*.safetensors"))
+    if not files:
+        raise FileNotFoundError(f"no model*.safetensors in {directory}")
+    tensors = {}
+    for file in files:
+        with safe_open(file, framework="pt") as opened:
+            for name in opened.keys():  # noqa: SIM118 (safe_open is not iterable)
+                if name.split(".", 1)[0] in parts:
+                    tensors[name] = opened.get_tensor(name)
+    return tensors

@@ -1,0 +1,226 @@
+"""Live streams sharing one vocoder: an asyncio service that batches their windows."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vocoder_service.codec import Codec
+from vocoder_service.vocoder import Pcm, Vocoder
+from vocoder_service.windows import StreamWindows, Window, WindowSchedule
+
+
+class VocoderError(RuntimeError):
+    """A stream, or the vocoder itself, cannot go on."""
+
+
+class UnknownStreamError(VocoderError):
+    """The stream was never opened, or is finished, aborted or failed."""
+
+
+class StreamAbortedError(VocoderError):
+    """The stream was aborted while its windows were waiting or being decoded."""
+
+
+class DecodeError(VocoderError):
+    """A window could not be decoded; its stream is closed."""
+
+
+@dataclass(frozen=True)
+class VocoderStats:
+    """Counters since the start, except the two gauges ``live_streams`` and ``queue_depth``."""
+
+    live_streams: int
+    queue_depth: int
+    """Windows waiting for the batch after the one being decoded."""
+    windows_decoded: int
+    batches: int
+    mean_batch_size: float
+    """Windows per batch; 0 before the first."""
+    decode_seconds: float
+
+
+@dataclass(eq=False)
+class _Job:
+    window: Window
+    pcm: asyncio.Future[Pcm]
+
+
+@dataclass(eq=False)
+class _Stream:
+    id: str
+    windows: StreamWindows
+    jobs: set[_Job] = field(default_factory=set)
+
+
+class VocoderService:
+    """Decodes the frames of many live streams.
+
+    A window that completes while nothing is being decoded is decoded at once, in a worker thread.
+    Windows that complete meanwhile wait and make the next batch together, so batches grow with the
+    load and nobody is delayed for the sake of a batch.
+
+    Whoever opens a stream owns it and must finish or abort it. There is no idle timeout: a stream
+    may rest for as long as its client reads slowly, and the owner of all streams is the engine
+    replica that this service dies with. Calls on one stream are made one after the other, except
+    ``abort``. All methods belong to one event loop.
+    """
+
+    def __init__(
+        self, codec: Codec, schedule: WindowSchedule | None = None, max_batch: int = 32
+    ) -> None:
+        """``max_batch`` bounds the windows decoded together, and so the memory of a decode.
+
+        Raises:
+            ValueError: ``max_batch`` < 1.
+        """
+        if max_batch < 1:
+            raise ValueError(f"max_batch must be at least 1, not {max_batch}")
+        self._vocoder = Vocoder(codec)
+        self._schedule = schedule or WindowSchedule()
+        self._max_batch = max_batch
+        self._streams: dict[str, _Stream] = {}
+        self._queue: deque[_Job] = deque()
+        # One thread, always the same: OpenMP keeps a pool of workers for each calling thread.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="vocoder")
+        self._worker: asyncio.Task[None] | None = None
+        self._failure: Exception | None = None
+        self._windows_decoded = 0
+        self._batches = 0
+        self._decode_seconds = 0.0
+
+    def open(self, stream_id: str) -> None:
+        """Begin a stream.
+
+        Raises:
+            ValueError: a stream of that id is live.
+        """
+        if stream_id in self._streams:
+            raise ValueError(f"stream {stream_id!r} is already open")
+        windows = StreamWindows(self._vocoder.codec, self._schedule)
+        self._streams[stream_id] = _Stream(stream_id, windows)
+
+    async def push(self, stream_id: str, frames: NDArray[np.integer]) -> bytes:
+        """Append ``frames`` [n, num_codebooks]; return the PCM that is now complete.
+
+        The result is 16-bit little-endian mono PCM, often empty. A cancelled push closes the
+        stream, since the samples it would have returned are lost.
+
+        Raises:
+            ValueError: wrong shape or type, or a code out of range; the stream is as before.
+            UnknownStreamError: the stream is not open.
+            StreamAbortedError: it was aborted meanwhile.
+            DecodeError: decoding failed; the stream is closed.
+        """
+        stream = self._live(stream_id)
+        return await self._decode(stream, stream.windows.push(frames))
+
+    async def finish(self, stream_id: str) -> bytes:
+        """Return the rest of the stream's PCM and close it.
+
+        Raises:
+            UnknownStreamError, StreamAbortedError, DecodeError: as for ``push``.
+        """
+        stream = self._live(stream_id)
+        pcm = await self._decode(stream, stream.windows.finish())
+        self._release(stream)
+        return pcm
+
+    def abort(self, stream_id: str) -> None:
+        """Close a stream at once; calls that wait for it end with StreamAbortedError.
+
+        Aborting a stream that is not open does nothing.
+        """
+        if stream_id in self._streams:
+            self._release(self._streams[stream_id])
+
+    def stats(self) -> VocoderStats:
+        return VocoderStats(
+            live_streams=len(self._streams),
+            queue_depth=len(self._queue),
+            windows_decoded=self._windows_decoded,
+            batches=self._batches,
+            mean_batch_size=self._windows_decoded / self._batches if self._batches else 0.0,
+            decode_seconds=self._decode_seconds,
+        )
+
+    def check_health(self) -> None:
+        """Pass unless nothing of the last batch could be decoded.
+
+        Raises:
+            DecodeError: as after a lost device; the process should be replaced.
+        """
+        if self._failure is not None:
+            raise DecodeError(f"the last batch failed: {self._failure}") from self._failure
+
+    def _live(self, stream_id: str) -> _Stream:
+        stream = self._streams.get(stream_id)
+        if stream is None or stream.windows.finished:
+            raise UnknownStreamError(
+                f"stream {stream_id!r} is not open: never opened, or finished, aborted or failed"
+            )
+        return stream
+
+    def _release(self, stream: _Stream) -> None:
+        """Forget ``stream`` and everything that waits for it."""
+        if self._streams.get(stream.id) is stream:  # its id may be in use again
+            del self._streams[stream.id]
+        for job in stream.jobs:
+            if not job.pcm.done():
+                job.pcm.set_exception(StreamAbortedError(f"stream {stream.id!r} was aborted"))
+        self._queue = deque(job for job in self._queue if job not in stream.jobs)
+
+    async def _decode(self, stream: _Stream, windows: Sequence[Window]) -> bytes:
+        """Queue ``windows`` and wait for their PCM."""
+        loop = asyncio.get_running_loop()
+        jobs = [_Job(window, loop.create_future()) for window in windows]
+        stream.jobs.update(jobs)
+        self._queue.extend(jobs)
+        if self._queue and self._worker is None:
+            self._worker = loop.create_task(self._work())
+        try:
+            parts = await asyncio.gather(*(job.pcm for job in jobs))
+        except BaseException:
+            self._release(stream)  # samples are missing: the stream must not go on
+            raise
+        finally:
+            stream.jobs.difference_update(jobs)
+        return b"".join(part.astype("<i2").tobytes() for part in parts)
+
+    async def _work(self) -> None:
+        """Decode batches until the queue is empty."""
+        loop = asyncio.get_running_loop()
+        while self._queue:
+            size = min(self._max_batch, len(self._queue))
+            jobs = [self._queue.popleft() for _ in range(size)]
+            began = time.perf_counter()
+            results = await loop.run_in_executor(
+                self._thread, self._decode_batch, [job.window for job in jobs]
+            )
+            self._decode_seconds += time.perf_counter() - began
+            self._batches += 1
+            self._windows_decoded += size
+            failures = [result for result in results if isinstance(result, Exception)]
+            self._failure = failures[0] if len(failures) == size else None
+            for job, result in zip(jobs, results, strict=True):
+                if job.pcm.done():
+                    continue
+                if isinstance(result, Exception):
+                    job.pcm.set_exception(DecodeError(f"a window was not decoded: {result}"))
+                else:
+                    job.pcm.set_result(result)
+        self._worker = None
+
+    def _decode_batch(self, windows: Sequence[Window]) -> list[Pcm | Exception]:
+        """Decode ``windows``; if that fails, each alone, so that only the one at fault fails."""
+        try:
+            return list(self._vocoder.decode(windows))
+        except Exception as error:
+            if len(windows) == 1:
+                return [error]
+        return [self._decode_batch([window])[0] for window in windows]

@@ -1,0 +1,124 @@
+"""Small random codecs in the layout of the official checkpoints, for tests and demonstrations.
+
+Kernels, strides and dilations are the real ones, so hop length, sample rate and context are those
+of production; only the widths are small. The weights are random but scaled so that codes can be
+heard: different codes give different waves, neither silent nor clipped.
+"""
+
+import math
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import nn
+from transformers import DacConfig, DacModel, HubertConfig, XcodecConfig, XcodecModel
+
+_RATIOS = [8, 5, 4, 2]
+_FRAME_RATE = 50
+_PEAK = 0.5
+
+
+def make_tiny_xcodec(
+    directory: str | Path, seed: int, num_codebooks: int = 8, codebook_size: int = 1024
+) -> None:
+    """Write an Xcodec of 16 kHz and 320 samples per frame.
+
+    Raises:
+        ValueError: ``codebook_size`` is not a power of two.
+    """
+    config = XcodecConfig(
+        # kbit/s. XcodecModel rounds the last bandwidth down to whole codebooks; half a codebook
+        # more keeps a rounding error from costing one.
+        target_bandwidths=[(num_codebooks + 0.5) * _FRAME_RATE * _bits(codebook_size) / 1000],
+        codebook_size=codebook_size,
+        acoustic_model_config=DacConfig(
+            encoder_hidden_size=2,
+            downsampling_ratios=_RATIOS,
+            upsampling_ratios=_RATIOS,
+            decoder_hidden_size=16,
+            hidden_size=32,
+        ),
+        semantic_model_config=HubertConfig(
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+            conv_dim=[8] * 7,
+            num_conv_pos_embeddings=16,
+            num_conv_pos_embedding_groups=2,
+        ),
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model: Any = XcodecModel(config).eval()
+        for name in ("acoustic_encoder", "encoder_semantic", "fc", "fc2", "acoustic_decoder"):
+            _randomise(getattr(model, name))
+        for quantizer in model.quantizer.quantizers:
+            quantizer.codebook.embed.normal_()  # zero in a new model: all codes sound the same
+        _make_audible(model, model.acoustic_decoder.conv2, num_codebooks, codebook_size)
+    model.save_pretrained(directory)
+
+
+def make_tiny_dac(
+    directory: str | Path, seed: int, num_codebooks: int = 12, codebook_size: int = 1024
+) -> None:
+    """Write a DAC of 16 kHz and 320 samples per frame.
+
+    Raises:
+        ValueError: ``codebook_size`` is not a power of two.
+    """
+    _bits(codebook_size)
+    config = DacConfig(
+        encoder_hidden_size=2,
+        downsampling_ratios=_RATIOS[::-1],
+        decoder_hidden_size=16,
+        n_codebooks=num_codebooks,
+        codebook_size=codebook_size,
+        sampling_rate=16000,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model: Any = DacModel(config).eval()
+        _randomise(model)
+        for quantizer in model.quantizer.quantizers:
+            quantizer.codebook.weight.data.normal_()
+        _make_audible(model, model.decoder.conv2, num_codebooks, codebook_size)
+    model.save_pretrained(directory)
+
+
+def _bits(codebook_size: int) -> int:
+    bits = codebook_size.bit_length() - 1
+    if codebook_size != 1 << bits:
+        raise ValueError(f"the codebook size must be a power of two, not {codebook_size}")
+    return bits
+
+
+@torch.no_grad()
+def _randomise(part: nn.Module) -> None:
+    """Weights that neither amplify nor extinguish a signal: variance 1 / fan-in."""
+    for module in part.modules():
+        if isinstance(module, nn.ConvTranspose1d):
+            fan_in = module.in_channels * module.kernel_size[0] / module.stride[0]
+        elif isinstance(module, nn.Conv1d | nn.Linear):
+            fan_in = module.weight[0].numel()
+        else:
+            continue
+        module.weight.normal_(std=1 / math.sqrt(fan_in))
+        if module.bias is not None:
+            module.bias.normal_(std=0.1)
+
+
+@torch.no_grad()
+def _make_audible(model: Any, last: nn.Conv1d, num_codebooks: int, codebook_size: int) -> None:
+    """Scale the decoder's last layer so that two seconds of random codes have mean 0, peak 0.5.
+
+    DAC's final tanh is nearly linear up to there.
+    """
+    codes = torch.randint(codebook_size, (1, num_codebooks, 2 * _FRAME_RATE))
+    outputs: list[torch.Tensor] = []
+    with last.register_forward_hook(lambda _module, _args, output: outputs.append(output)):
+        model.decode(audio_codes=codes)
+    (wave,) = outputs
+    gain = _PEAK / (wave - wave.mean()).abs().max()
+    last.weight.mul_(gain)
+    cast(nn.Parameter, last.bias).sub_(wave.mean()).mul_(gain)

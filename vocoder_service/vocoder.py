@@ -1,0 +1,101 @@
+"""Decoding windows of many streams together, exactly."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vocoder_service.codec import Codec
+from vocoder_service.windows import StreamWindows, Window, WindowSchedule
+
+Pcm = NDArray[np.int16]
+"""Mono samples, int16 [samples]."""
+
+_LONG_SCHEDULE = WindowSchedule(first=500, growth=1, maximum=500)
+
+
+def to_int16(audio: torch.Tensor) -> torch.Tensor:
+    """The one definition of float to 16-bit PCM: clip to [-1, 1], scale by 32767, round.
+
+    Raises:
+        ValueError: a sample is not a number or infinite.
+    """
+    if not torch.isfinite(audio).all():
+        raise ValueError("the codec produced samples that are not finite")
+    return (audio.clamp(-1.0, 1.0) * 32767.0).round().to(torch.int16)
+
+
+class Vocoder:
+    """Turns windows of codes into PCM.
+
+    Windows of unequal length share a call by padding with frames of code 0, and padding is only
+    put where it cannot be heard:
+
+    - to the right of a window that is not the end of its stream: its body is followed by its full
+      right context, so nothing beyond it reaches the body;
+    - to the left of one that is the end of its stream but not the start: its body is preceded by
+      its full left context, and its last frame stays the last of the tensor, where the decoder's
+      own edge is that of the one-shot decode;
+    - never to one that is a whole stream, which only goes with windows padded to its length.
+    """
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
+
+    def decode(self, windows: Sequence[Window]) -> list[Pcm]:
+        """The trimmed samples of each window, in order.
+
+        Makes one call of the codec per distinct length of whole-stream windows, and one more if
+        another window is longer than those: no grouping needs fewer. Memory is bounded by the
+        caller's choice of ``windows``.
+
+        Raises:
+            ValueError: a code out of range, or a sample that is not finite.
+        """
+        parts: list[Pcm] = [np.empty(0, np.int16)] * len(windows)
+        for length, members in _group_by_length(windows).items():
+            group = [windows[index] for index in members]
+            for index, pcm in zip(members, self._decode_padded(group, length), strict=True):
+                parts[index] = pcm
+        return parts
+
+    def decode_all(self, codes: NDArray[np.integer]) -> Pcm:
+        """All samples of ``codes`` [T, num_codebooks] (T may be 0): int16 [num_samples(T)].
+
+        Decodes ten seconds or so at a time, whatever T.
+
+        Raises:
+            ValueError: wrong shape or type, or a code out of range.
+        """
+        stream = StreamWindows(self.codec, _LONG_SCHEDULE)
+        windows = stream.push(codes) + stream.finish()
+        parts = [self._decode_padded([window], len(window.codes))[0] for window in windows]
+        return np.concatenate([np.empty(0, np.int16), *parts])
+
+    def _decode_padded(self, windows: Sequence[Window], length: int) -> list[Pcm]:
+        """One call of the codec, every window padded to ``length`` frames."""
+        codec = self.codec
+        codes = np.zeros((len(windows), length, codec.num_codebooks), np.int64)
+        spans = []
+        for row, window in zip(codes, windows, strict=True):
+            frames = len(window.codes)
+            offset = length - frames if window.at_end else 0
+            row[offset : offset + frames] = window.codes
+            begin = offset * codec.hop_length
+            end = begin + codec.num_samples(frames) - window.trim_right
+            spans.append((begin + window.trim_left, end))
+        audio = to_int16(codec.decode(torch.from_numpy(codes).transpose(1, 2))).cpu().numpy()
+        return [row[begin:end] for row, (begin, end) in zip(audio, spans, strict=True)]
+
+
+def _group_by_length(windows: Sequence[Window]) -> dict[int, list[int]]:
+    """Indices of the windows of each call, by the length in frames they are padded to."""
+    whole = {len(window.codes) for window in windows if window.at_start and window.at_end}
+    longest = max((len(window.codes) for window in windows), default=0)
+    lengths = sorted(whole | {longest})
+    groups: dict[int, list[int]] = {}
+    for index, window in enumerate(windows):
+        length = next(length for length in lengths if length >= len(window.codes))
+        groups.setdefault(length, []).append(index)
+    return groups

@@ -1,0 +1,147 @@
+"""Cutting a stream of frames into windows whose decoded bodies join without a seam.
+
+A decoder that is not causal needs frames on both sides of what it decodes. A window is therefore a
+*body* (the frames whose samples are wanted) with the codec's left and right context around it; the
+samples of the context are cut off after decoding. At the true start and end of a stream there is
+no context, and the window must end there too: the decoder pads with zeros at its edges, and the
+one-shot decode does the same at the same places.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vocoder_service.frames import CodecShape, Frames, check_frames
+
+
+@dataclass(frozen=True)
+class WindowSchedule:
+    """Sizes of the bodies of successive windows of a stream, in frames.
+
+    The first window is small, since nothing is heard before ``first`` + right context frames
+    exist; later ones are larger, since the context is decoded again with every window.
+
+    Audio that is generated with real-time factor r (generation time per audio time, decoding left
+    aside) plays without a gap while r is below about 1 / growth: with e(k) the end of window k,
+    the e(k + 1) - e(1) = growth * e(k) frames that follow the first window must be generated
+    while the e(k) frames before them are played.
+
+    Raises:
+        ValueError: not 1 <= first <= maximum, or growth < 1.
+    """
+
+    first: int = 8
+    growth: float = 1.5
+    maximum: int = 64
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.first <= self.maximum:
+            raise ValueError(
+                f"window sizes need 1 <= first <= maximum, not {self.first}, {self.maximum}"
+            )
+        if not self.growth >= 1:
+            raise ValueError(f"windows must not shrink: growth {self.growth} is less than 1")
+
+    def sizes(self) -> Iterator[int]:
+        """Body sizes of window 0, 1, 2, ... without end."""
+        exact = float(self.first)
+        while True:
+            yield int(exact)
+            exact = min(float(self.maximum), exact * self.growth)
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Frames to decode at once, and what to cut off the decoded samples.
+
+    ``codes`` is int64 [frames, num_codebooks]. ``at_start`` and ``at_end`` say that the first and
+    last frame are those of the stream, so the decoder must see its own edge there.
+    """
+
+    codes: Frames
+    trim_left: int
+    trim_right: int
+    at_start: bool
+    at_end: bool
+
+
+class StreamWindows:
+    """Frames of one stream in, windows out.
+
+    The decoded and trimmed windows, joined, are the one-shot decode of all frames. Frames that no
+    later window can need are dropped: between calls at most left context + right context + one
+    body are kept.
+    """
+
+    def __init__(self, codec: CodecShape, schedule: WindowSchedule) -> None:
+        self._codec = codec
+        self._sizes = schedule.sizes()
+        self._size = next(self._sizes)
+        self._kept: Frames = np.empty((0, codec.num_codebooks), np.int64)
+        self._kept_from = 0  # index in the stream of the first kept frame
+        self._body = 0  # index in the stream of the first frame of the next body
+        self.finished = False
+
+    @property
+    def kept_frames(self) -> int:
+        """Frames held for windows to come."""
+        return len(self._kept)
+
+    def push(self, frames: NDArray[np.integer]) -> list[Window]:
+        """Append ``frames`` [n, num_codebooks] (n may be 0); return the windows now complete.
+
+        Raises:
+            ValueError: wrong shape or type, or a code out of range; nothing was appended.
+            RuntimeError: the stream is finished.
+        """
+        self._check_open()
+        codec = self._codec
+        new = check_frames(frames, codec.num_codebooks, codec.codebook_size)
+        self._kept = np.concatenate([self._kept, new])
+        windows = []
+        while self._end >= self._body + self._size + codec.right_context:
+            windows.append(self._cut(self._body + self._size, at_end=False))
+            self._size = next(self._sizes)
+        drop = max(0, self._body - codec.left_context) - self._kept_from
+        if drop > 0:
+            self._kept = self._kept[drop:].copy()  # a view would keep the whole array alive
+            self._kept_from += drop
+        return windows
+
+    def finish(self) -> list[Window]:
+        """The last window, up to the true end; none if no frame is left to decode.
+
+        Raises:
+            RuntimeError: the stream is finished.
+        """
+        self._check_open()
+        self.finished = True
+        windows = [self._cut(self._end, at_end=True)] if self._end > self._body else []
+        self._kept = self._kept[:0].copy()
+        return windows
+
+    @property
+    def _end(self) -> int:
+        return self._kept_from + len(self._kept)
+
+    def _check_open(self) -> None:
+        if self.finished:
+            raise RuntimeError("the stream is finished")
+
+    def _cut(self, body_end: int, at_end: bool) -> Window:
+        """The window whose body ends before frame ``body_end``; the next body begins there."""
+        codec = self._codec
+        start = max(0, self._body - codec.left_context)
+        end = body_end if at_end else body_end + codec.right_context
+        wanted_end = (body_end - start) * codec.hop_length
+        window = Window(
+            codes=self._kept[start - self._kept_from : end - self._kept_from],
+            trim_left=(self._body - start) * codec.hop_length,
+            trim_right=0 if at_end else codec.num_samples(end - start) - wanted_end,
+            at_start=start == 0,
+            at_end=at_end,
+        )
+        self._body = body_end
+        return window
