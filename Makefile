@@ -33,6 +33,6 @@ format: setup ## mend what ruff can
 lock: setup ## choose the pins anew from pyproject.toml (args=--upgrade: newer releases)
 	requirements/lock $(args)
 
-clean: ## remove .venv and every cache
-	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+clean: ## remove .venv, the built models and every cache
+	rm -rf .venv .cache build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

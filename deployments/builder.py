@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ray import serve
 from ray.serve import Application
 
 from deployments.engine_deployment import EngineReplica
@@ -28,7 +29,7 @@ def build(args: dict[str, Any]) -> Application:
     """
     settings = Settings.model_validate(args)
     engines = {model.id: _engines(model, settings.service) for model in settings.models}
-    ingress = Ingress.options(
+    ingress = serve.deployment(Ingress).options(
         num_replicas=settings.service.ingress_replicas,
         max_ongoing_requests=_INGRESS_CONCURRENCY,
         graceful_shutdown_timeout_s=settings.service.drain_seconds,
@@ -38,7 +39,7 @@ def build(args: dict[str, Any]) -> Application:
 
 
 def _engines(model: ModelSettings, service: ServiceSettings) -> Application:
-    deployment = EngineReplica.options(
+    deployment = serve.deployment(EngineReplica).options(
         name=f"engine-{model.id}",
         num_replicas=model.replicas,
         max_ongoing_requests=model.max_concurrent_requests + _REFUSALS_AT_ONCE,

@@ -50,9 +50,7 @@ class Catalog:
         created: Unix time in seconds at which this catalog was deployed.
     """
 
-    def __init__(
-        self, settings: Settings, engines: Mapping[str, Engines], created: int
-    ) -> None:
+    def __init__(self, settings: Settings, engines: Mapping[str, Engines], created: int) -> None:
         self.service = settings.service
         self.created = created
         self._models = {m.id: ServedModel(m, engines[m.id]) for m in settings.models}

@@ -56,7 +56,9 @@ def unknown_keys(given: Any, understood: Any, where: str = "") -> list[str]:
     """Dotted names of the keys of ``given`` that Serve's lenient schema has dropped."""
     if isinstance(given, dict) and isinstance(understood, dict):
         lost = [f"{where}{key}" for key in given if key not in understood]
-        kept = [(f"{where}{key}.", given[key], understood[key]) for key in given.keys() & understood]
+        kept = [
+            (f"{where}{key}.", given[key], understood[key]) for key in given.keys() & understood
+        ]
     elif isinstance(given, list) and isinstance(understood, list):
         lost = []
         kept = [

@@ -9,8 +9,6 @@ from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any
 
-from ray import serve
-
 from deployments.frame_groups import FrameGroups
 from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
 from deployments.model_directory import locate
@@ -27,7 +25,6 @@ from engine_adapter.request import (
 _API_NAMES = {"text": "input", "max_frames": "max_duration_seconds"}
 
 
-@serve.deployment
 class EngineReplica:
     """Speaks, for up to ``max_concurrent_requests`` requests at a time.
 
@@ -35,7 +32,7 @@ class EngineReplica:
     both share a device, and ends it with this replica.
     """
 
-    async def __init__(self, settings: ModelSettings) -> None:
+    async def __init__(self, settings: ModelSettings) -> None:  # type: ignore[misc]
         """Starts both and waits until they answer, which takes tens of seconds.
 
         Raises:

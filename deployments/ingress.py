@@ -41,7 +41,6 @@ class ServeEngines:
         return self._handle.check_health.remote()
 
 
-@serve.deployment
 @serve.ingress()
 class Ingress:
     """Validates requests, hands them to engine replicas and sends their audio."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -13,11 +15,13 @@ from pathlib import Path
 import httpx
 import ray
 from ray import serve
+from ray.serve._private.api import serve_start
 from ray.serve.schema import ApplicationStatus, ServeDeploySchema
 
 from deployments.config_file import speech_settings
 
 _POLL_SECONDS = 0.2
+_STOP_SECONDS = 10.0  # for an idle replica to end its engine
 _OBJECT_STORE_BYTES = 128 * 2**20  # pieces of audio pass through it, nothing large
 
 
@@ -28,6 +32,9 @@ class StartError(RuntimeError):
 @contextmanager
 def running(config: ServeDeploySchema, directory: Path) -> Iterator[str]:
     """Starts Ray and Serve, waits until the service is ready, and stops both at the end.
+
+    At the end requests may finish, for as long as the settings allow. A process that this
+    has started may still be ending when it returns.
 
     Args:
         directory: for Ray's logs and sockets; its path must be short.
@@ -41,6 +48,9 @@ def running(config: ServeDeploySchema, directory: Path) -> Iterator[str]:
     host, port = config.http_options.host, config.http_options.port
     _require_free(host, port)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    for name in ("ray", "ray.serve"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     ray.init(
         address="local",  # whatever other cluster there is, or RAY_ADDRESS names
         namespace="serve",
@@ -48,20 +58,24 @@ def running(config: ServeDeploySchema, directory: Path) -> Iterator[str]:
         include_dashboard=False,
         object_store_memory=_OBJECT_STORE_BYTES,
         log_to_driver=False,
-        logging_level="warning",
+        configure_logging=False,
         _temp_dir=str(directory),
     )
+    for number, handler in handlers.items():
+        signal.signal(number, handler)  # Ray's own print a stack trace and abort
     try:
-        client = serve._private.api.serve_start(
-            http_options=config.http_options.model_dump(),
-            proxy_location=config.proxy_location,
+        client = serve_start(
+            http_options=config.http_options.model_dump(), proxy_location=config.proxy_location
         )
         client.deploy_apps(config, _blocking=False)
         url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
-        _await_ready(url, [application.name for application in config.applications])
-        yield url
+        _await_ready(url)
+        try:
+            yield url
+        finally:
+            client.delete_apps([application.name for application in config.applications], False)
+            _await_drained(config)
     finally:
-        serve.shutdown()
         ray.shutdown()
 
 
@@ -86,17 +100,22 @@ def _cpus(config: ServeDeploySchema) -> int:
     )
 
 
-def _await_ready(url: str, names: list[str]) -> None:
+def _await_ready(url: str) -> None:
     with httpx.Client(timeout=5) as client:
         while True:
-            applications = serve.status().applications
-            for name in names:
-                status = applications.get(name)
-                if status and status.status is ApplicationStatus.DEPLOY_FAILED:
-                    raise StartError(f"{name}: {status.message}")
+            for name, application in serve.status().applications.items():
+                if application.status is ApplicationStatus.DEPLOY_FAILED:
+                    raise StartError(f"{name}: {application.message}")
             try:
                 if client.get(f"{url}/ready").status_code == 200:
                     return
             except httpx.TransportError:
                 pass  # Serve's proxy does not listen yet
             time.sleep(_POLL_SECONDS)
+
+
+def _await_drained(config: ServeDeploySchema) -> None:
+    longest = max((s.service.drain_seconds for _, s in speech_settings(config)), default=0.0)
+    deadline = time.monotonic() + longest + _STOP_SECONDS
+    while serve.status().applications and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)

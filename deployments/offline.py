@@ -153,7 +153,9 @@ class Answers:
             "preemptions": result.preemptions,
         }
 
-    def _failure(self, request_id: str | int | None, seed: int | None, error: str) -> dict[str, Any]:
+    def _failure(
+        self, request_id: str | int | None, seed: int | None, error: str
+    ) -> dict[str, Any]:
         self.failed += 1
         return {
             "id": request_id,

@@ -50,6 +50,16 @@ def kill_descendants() -> None:
     while descendants():
         _send(signal.SIGKILL)
         time.sleep(0.01)
+    _reap()
+
+
+def _reap() -> None:
+    # Not every init does it for the children of a process that exits.
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
 
 
 def _send(number: signal.Signals) -> None:

@@ -18,6 +18,8 @@ from deployments.messages import Accepted, Finished, Refused, SpeechCall, Speech
 from engine_adapter.request import FinishReason
 
 _UNAVAILABLE = (RayActorError, DeploymentUnavailableError, ReplicaUnavailableError)
+# Of the refusals after which a client should try again.
+_CODES = {429: "rate_limit_exceeded", 503: "engine_unavailable"}
 _FAILURES = (*_UNAVAILABLE, RayTaskError)
 
 
@@ -39,9 +41,7 @@ class Speech:
         finish_reason: why the audio ended; None until ``pcm`` is exhausted.
     """
 
-    def __init__(
-        self, accepted: Accepted, first: bytes, events: Any, retry_after: int
-    ) -> None:
+    def __init__(self, accepted: Accepted, first: bytes, events: Any, retry_after: int) -> None:
         self.accepted = accepted
         self.finish_reason: FinishReason | None = None
         self._first = first
@@ -108,8 +108,8 @@ def _refusal(refused: Refused, retry_after: int) -> ApiError:
         refused.status,
         refused.message,
         param=refused.param,
-        code="rate_limit_exceeded" if refused.status == 429 else None,
-        retry_after=retry_after if refused.status in (429, 503) else None,
+        code=_CODES.get(refused.status),
+        retry_after=retry_after if refused.status in _CODES else None,
     )
 
 
@@ -120,6 +120,4 @@ def _failure(error: Exception, retry_after: int) -> ApiError:
 
 
 def _unavailable(retry_after: int) -> ApiError:
-    return ApiError(
-        503, "no engine is ready", code="engine_unavailable", retry_after=retry_after
-    )
+    return _refusal(Refused(503, "no engine is ready"), retry_after)

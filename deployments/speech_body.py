@@ -49,6 +49,8 @@ class SpeechBody(BaseModel):
     def _can_be_spoken(cls, text: str) -> str:
         if not text.strip():
             raise ValueError("is empty")
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+            raise ValueError("has half of a surrogate pair")
         if not any(character.isalnum() for character in text):
             raise ValueError("has neither a letter nor a digit, so there is nothing to speak")
         return text

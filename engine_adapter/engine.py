@@ -239,8 +239,10 @@ class SpeechEngine:
             raise EngineUnavailable("the engine is dead") from error
 
     def shutdown(self) -> None:
-        """Ends the engine core process."""
-        self._engine.shutdown()
+        """Ends the engine core process; further calls do nothing."""
+        engine = self.__dict__.pop("_engine", None)
+        if engine is not None:
+            engine.shutdown()
 
 
 def _salt(request: ResolvedRequest) -> str | None:
@@ -256,8 +258,12 @@ def _start_vllm(config: EngineConfig) -> Any:
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.platforms import current_platform
     from vllm.v1.engine.async_llm import AsyncLLM
+    from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
     on_cpu = current_platform.is_cpu()
+    if on_cpu:
+        # One core stays free for the front end, the vocoder and HTTP.
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) - 1)))
     optional = {
         "num_gpu_blocks_override": config.kv_blocks,
         "block_size": config.block_size,
@@ -275,6 +281,9 @@ def _start_vllm(config: EngineConfig) -> Any:
         skip_tokenizer_init=True,
         generation_config="vllm",
         async_scheduling=False,
+        # The worker lives in the engine core's process: vLLM's CPU default is one more
+        # process, with a message queue and a start-up of its own.
+        distributed_executor_backend=UniProcExecutor if on_cpu else None,
         worker_cls=f"engine_adapter.{'cpu' if on_cpu else 'gpu'}_worker."
         f"Speech{'CPU' if on_cpu else 'GPU'}Worker",
         scheduler_cls="cfg_pairing.scheduler.PairScheduler",

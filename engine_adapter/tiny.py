@@ -33,16 +33,16 @@ MAX_POSITION_EMBEDDINGS = 4096
 class _Recipe:
     """What of a tiny checkpoint is particular to a family.
 
-    The gains multiply rows of ``lm_head``. They were measured, so that a request at the
-    family's default sampling writes 30 to 80 audio rows and 10 to 40 text ids on average.
+    The biases are added to logits. They were chosen by measurement, so that a request at the
+    family's default sampling writes 30 to 80 frames and 10 to 40 text ids on average.
 
     Attributes:
         backbone: ``backbone_architecture``.
         model_type: the backbone's Hugging Face ``model_type``.
         codec: the codec's kind.
         codebook_size: codes per codebook.
-        end_gain: of the ids that end text or audio.
-        ascii_gain: of the printable ASCII ids, so that text is mostly readable
+        end_bias: of the ids that end text or audio.
+        ascii_bias: of the printable ASCII ids, so that text is mostly readable
             although the tokenizer knows 256 ids only.
     """
 
@@ -50,15 +50,15 @@ class _Recipe:
     model_type: str
     codec: str
     codebook_size: int
-    end_gain: float
-    ascii_gain: float
+    end_bias: float
+    ascii_bias: float
 
 
 _RECIPES = {
-    "bagpiper": _Recipe("Qwen3ForCausalLM", "qwen3", "xcodec", 1024, 1.0, 1.0),
-    "opuslm": _Recipe("Olmo2ForCausalLM", "olmo2", "dac", 1024, 1.0, 1.0),
-    "opuslm-dialogue": _Recipe("LlamaForCausalLM", "llama", "dac", 1024, 1.0, 1.0),
-    "demo": _Recipe("Qwen3ForCausalLM", "qwen3", "dac", 256, 1.0, 1.0),
+    "bagpiper": _Recipe("Qwen3ForCausalLM", "qwen3", "xcodec", 1024, 1.5, 1.5),
+    "opuslm": _Recipe("Olmo2ForCausalLM", "olmo2", "dac", 1024, 1.5, 1.5),
+    "opuslm-dialogue": _Recipe("LlamaForCausalLM", "llama", "dac", 1024, 1.5, 1.5),
+    "demo": _Recipe("Qwen3ForCausalLM", "qwen3", "dac", 256, 1.5, 1.5),
 }
 
 
@@ -143,6 +143,12 @@ def _config(recipe: _Recipe, spec: StreamSpec, hidden: int, layers: int) -> dict
 def _weights(
     recipe: _Recipe, spec: StreamSpec, config: dict[str, Any], seed: int
 ) -> dict[str, Tensor]:
+    """All tensors by name.
+
+    The last channel of the residual stream carries a constant: rows bring it in through
+    stream 0, no layer writes to it, and the last column of ``lm_head`` is therefore a bias.
+    Without it the lengths would depend on the seed by an order of magnitude.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int, scale: float) -> Tensor:
@@ -153,23 +159,42 @@ def _weights(
     for name, shape in _body_shapes(config).items():
         if len(shape) == 1:  # norms: near 1, yet none like another
             weights[name] = 1 + normal(*shape, scale=0.2)
-        elif name == "model.embed_tokens.weight":
-            weights[name] = normal(*shape, scale=0.5)
         else:
             weights[name] = normal(*shape, scale=1.5 * shape[1] ** -0.5)
-    # The final norm gives h about one unit per element, so logits deviate by about 1.2.
+            if name.endswith(("o_proj.weight", "down_proj.weight")):  # write to the residual
+                weights[name] *= (2 * config["num_hidden_layers"]) ** -0.5
+                weights[name][-1] = 0
+    weights["model.norm.weight"][-1] = 1
+    weights["model.embed_tokens.weight"] = _embedding(
+        spec, normal(spec.vocab_size, hidden, scale=0.5)
+    )
+
+    # The final norm gives h about one unit per channel, so logits deviate by about 1.2.
     head = normal(spec.vocab_size, hidden, scale=1.2 * hidden**-0.5)
-    ends = set(spec.audio_end_ids) | set(spec.text.end_ids if spec.text else ())
-    head[sorted(ends)] *= recipe.end_gain
+    head[:, -1] = 0
+    head[list(spec.audio_end_ids), -1] = recipe.end_bias
     if spec.text is not None:
-        head[spec.text.first_id + 0x20 : spec.text.first_id + 0x7F] *= recipe.ascii_gain
+        head[list(spec.text.end_ids), -1] = recipe.end_bias
+        first = spec.text.first_id
+        head[first + 0x20 : first + 0x7F, -1] = recipe.ascii_bias
     weights["lm_head.weight"] = head
     weights[STREAM_EMBEDDING] = normal(spec.num_streams, hidden, scale=0.3)
     return weights
 
 
+def _embedding(spec: StreamSpec, random: Tensor) -> Tensor:
+    embedding = random.clone()
+    embedding[:, -1] = 2
+    for stream in spec.streams[1:]:
+        embedding[stream.first_id : stream.end, -1] = 0
+        embedding[stream.pad_id, -1] = 0
+    if spec.pad_embedding == "sum":  # else text rows were all alike: one text id, eight pads
+        embedding[0] /= spec.num_streams
+    return embedding
+
+
 def _body_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the backbone's tensors, ``lm_head`` excepted."""
+    """Names and shapes of the backbone's tensors, the two of vocabulary size excepted."""
     from transformers import AutoConfig, AutoModelForCausalLM  # slow to import
 
     values = {k: v for k, v in config.items() if k != "model_type"}
@@ -178,7 +203,7 @@ def _body_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
             AutoConfig.for_model(config["model_type"], **values)
         )
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    del shapes["lm_head.weight"]
+    del shapes["lm_head.weight"], shapes["model.embed_tokens.weight"]
     return shapes
 
 

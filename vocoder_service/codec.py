@@ -133,6 +133,8 @@ def load_codec(
     """Load the decoder of the codec in ``directory`` (config.json and model*.safetensors).
 
     ``num_codebooks`` serves only the first streams of a residual codec; default: all of them.
+    Only in float32 (or finer) do joined windows equal a one-shot decode within one step of
+    16-bit PCM; bfloat16 rounds differently for every shape.
 
     Raises:
         FileNotFoundError: no config.json or no weights there.

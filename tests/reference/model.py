@@ -132,8 +132,6 @@ def _body(config: dict[str, object], weights: dict[str, Tensor], dtype: torch.dt
         raise ValueError(f"model_type {kind!r} is none of {', '.join(_BODIES)}")
     config_class, model_class = _BODIES[kind]
     values = {k: v for k, v in config.items() if k not in ("architectures", "model_type", "dtype")}
-    body = model_class._from_config(
-        config_class(**values), dtype=dtype, attn_implementation="sdpa"
-    )
+    body = model_class._from_config(config_class(**values), dtype=dtype, attn_implementation="sdpa")
     body.load_state_dict({name.removeprefix("model."): w for name, w in weights.items()})
     return body.eval()

@@ -114,9 +114,7 @@ class _Kind:
     sampling: tuple[float | None, int | None, float | None]
 
 
-def _kinds(
-    outputs: Sequence[Output], guided: bool | None, greedy: bool | None
-) -> Iterator[_Kind]:
+def _kinds(outputs: Sequence[Output], guided: bool | None, greedy: bool | None) -> Iterator[_Kind]:
     """All combinations, for ever; neighbours differ in everything."""
     samplings = [s for s in _SAMPLINGS if greedy is None or (s[0] == 0) == greedy]
     audio = [o for o in outputs if "audio" in o]

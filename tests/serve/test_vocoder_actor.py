@@ -30,9 +30,14 @@ def codec_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def actor(codec_directory: Path) -> Iterator[Any]:
-    ray.init(address="local", include_dashboard=False, num_cpus=2)
-    yield VocoderActor.remote(str(codec_directory), WindowSchedule(4, 2, 16))
-    ray.shutdown()
+    starts_ray = not ray.is_initialized()  # else another module's cluster serves as well
+    if starts_ray:
+        ray.init(address="local", include_dashboard=False, num_cpus=2)
+    actor = VocoderActor.remote(str(codec_directory), WindowSchedule(4, 2, 16))
+    yield actor
+    ray.kill(actor)
+    if starts_ray:
+        ray.shutdown()
 
 
 def random_codes(frames: int, seed: int) -> np.ndarray:

@@ -1,11 +1,12 @@
 """However frames arrive and windows grow, the joined windows are the one-shot decode."""
 
+import tracemalloc
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -55,6 +56,7 @@ def schedules(draw: st.DrawFn) -> WindowSchedule:
     return WindowSchedule(first, draw(st.floats(1, 3)), draw(st.integers(first, 12)))
 
 
+unhurried = settings(deadline=None)
 chunk_sizes = st.lists(st.integers(0, 15), max_size=12)
 
 
@@ -78,6 +80,7 @@ def sound(codec: ToyCodec, windows: list[Window]) -> list[int]:
     return samples
 
 
+@unhurried
 @given(codec=toy_codecs(), schedule=schedules(), chunks=chunk_sizes)
 def test_joined_windows_are_the_one_shot_decode(
     codec: ToyCodec, schedule: WindowSchedule, chunks: list[int]
@@ -91,6 +94,7 @@ def test_joined_windows_are_the_one_shot_decode(
     assert sound(codec, windows) == one_shot.tolist()
 
 
+@unhurried
 @given(codec=toy_codecs(), schedule=schedules(), chunks=chunk_sizes)
 def test_chunks_do_not_decide_the_windows(
     codec: ToyCodec, schedule: WindowSchedule, chunks: list[int]
@@ -104,6 +108,7 @@ def test_chunks_do_not_decide_the_windows(
     assert [w.codes.tolist() for w in by_chunks] == [w.codes.tolist() for w in by_stream]
 
 
+@unhurried
 @given(codec=toy_codecs(), schedule=schedules(), chunks=chunk_sizes)
 def test_frames_that_no_window_needs_are_dropped(
     codec: ToyCodec, schedule: WindowSchedule, chunks: list[int]
@@ -116,6 +121,20 @@ def test_frames_that_no_window_needs_are_dropped(
     assert stream.kept_frames == 0
 
 
+def test_a_huge_push_leaves_no_memory_behind() -> None:
+    codec = ToyCodec(left_context=4, right_context=4, hop_length=2, missing_samples=0)
+    stream = StreamWindows(codec, WindowSchedule(first=8, growth=1, maximum=8))
+    codes = random_codes(100_000, codec)
+
+    tracemalloc.start()
+    stream.push(codes)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert held < codes.nbytes / 100
+
+
+@unhurried
 @given(codec=toy_codecs(), schedule=schedules(), chunks=chunk_sizes)
 def test_only_the_outer_windows_have_the_edges_of_the_stream(
     codec: ToyCodec, schedule: WindowSchedule, chunks: list[int]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from transformers import (
@@ -70,6 +70,7 @@ def test_a_frame_changes_samples_up_to_the_computed_context_and_no_further(
     assert frames.max() == changed + codec.left_context
 
 
+@settings(deadline=None)
 @given(
     kernel=st.integers(1, 9),
     stride=st.integers(1, 4),

@@ -1,6 +1,7 @@
 """Windows of many streams decoded together sound as each stream decoded alone."""
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,7 +108,7 @@ def test_context_shorter_than_computed_would_be_heard(codec: Codec) -> None:
         right_context = codec.right_context - 2
 
     codes = random_codes(codec, 70, seed=0)
-    deaf: Codec = Deaf(codec)  # type: ignore[assignment]
+    deaf: Any = Deaf(codec)
     stream = StreamWindows(deaf, SCHEDULE)
     parts = Vocoder(codec).decode(stream.push(codes) + stream.finish())
     difference = np.concatenate(parts).astype(int) - one_shot(codec, codes)
@@ -116,9 +117,9 @@ def test_context_shorter_than_computed_would_be_heard(codec: Codec) -> None:
 
 def test_windows_inside_their_streams_share_one_call(xcodec: Codec) -> None:
     first, *middle, last = windows_of(xcodec, 90, seed=0)
-    counting = CountingCodec(xcodec)
+    counting: Any = CountingCodec(xcodec)
 
-    Vocoder(counting).decode([first, *middle, last])  # type: ignore[arg-type]
+    Vocoder(counting).decode([first, *middle, last])
 
     longest = max(len(window.codes) for window in [first, *middle, last])
     assert counting.shapes == [(len(middle) + 2, 8, longest)]
@@ -128,24 +129,24 @@ def test_whole_streams_share_a_call_only_with_their_own_length(xcodec: Codec) ->
     (short,) = windows_of(xcodec, 4, seed=0)
     (equal,) = windows_of(xcodec, 4, seed=1)
     (longer,) = windows_of(xcodec, 9, seed=2)
-    counting = CountingCodec(xcodec)
+    counting: Any = CountingCodec(xcodec)
 
-    Vocoder(counting).decode([short, longer, equal])  # type: ignore[arg-type]
+    Vocoder(counting).decode([short, longer, equal])
 
     assert sorted(counting.shapes) == [(1, 8, 9), (2, 8, 4)]
 
 
 def test_no_windows_need_no_call(xcodec: Codec) -> None:
-    counting = CountingCodec(xcodec)
-    assert Vocoder(counting).decode([]) == []  # type: ignore[arg-type]
+    counting: Any = CountingCodec(xcodec)
+    assert Vocoder(counting).decode([]) == []
     assert counting.shapes == []
 
 
 def test_a_long_input_is_decoded_piece_by_piece_with_the_same_result(codec: Codec) -> None:
     codes = random_codes(codec, 1234, seed=0)
-    counting = CountingCodec(codec)
+    counting: Any = CountingCodec(codec)
 
-    pcm = Vocoder(counting).decode_all(codes)  # type: ignore[arg-type]
+    pcm = Vocoder(counting).decode_all(codes)
 
     assert_same_sound(pcm, one_shot(codec, codes))
     assert len(counting.shapes) == 3

@@ -4,6 +4,8 @@ import asyncio
 import random
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,8 +73,8 @@ class FaultyCodec(WrappedCodec):
         return super().decode(codes)
 
 
-def service_with(codec: object, max_batch: int = 32) -> VocoderService:
-    return VocoderService(codec, SCHEDULE, max_batch)  # type: ignore[arg-type]
+def service_with(codec: Any, max_batch: int = 32) -> VocoderService:
+    return VocoderService(codec, SCHEDULE, max_batch)
 
 
 async def say(service: VocoderService, stream_id: str, codes: Frames, seed: int) -> bytes:
@@ -87,9 +89,9 @@ async def say(service: VocoderService, stream_id: str, codes: Frames, seed: int)
     return pcm + await service.finish(stream_id)
 
 
-async def until(condition: object, seconds: float = 10) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.001)
 

@@ -1,0 +1,1 @@
+"""Benchmarks against stock vLLM and plain PyTorch. What the figures mean: docs/benchmarks.md."""

@@ -1,0 +1,106 @@
+"""``python -m bench.engine``: step times against stock vLLM and plain PyTorch.
+
+Exit status: 0 when everything was measured, whatever the verdicts; 1 when a measurement
+failed; 130 when interrupted. docs/benchmarks.md says what the figures mean.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+from bench.checkpoints import make_checkpoints
+from bench.engines import end_children, prepare_environment
+from bench.figures import Measurement
+from bench.machine import describe, engine_threads
+from bench.plan import DTYPES, PROFILES, Profile, sessions
+from bench.report import Run, to_json, to_text
+from bench.sessions import Runner, progress
+from bench.window import MeasurementError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures, prints the tables and writes the JSON; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    profile = PROFILES[options.profile]
+    if options.dtype:
+        profile = replace(profile, dtypes=tuple(dict.fromkeys(options.dtype)))
+    if options.rows:
+        profile = replace(profile, rows=tuple(sorted(set(options.rows))))
+    prepare_environment()
+    try:
+        run = asyncio.run(_run(profile))
+    except MeasurementError as error:
+        progress(f"failed: {error}")
+        return 1
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        progress("interrupted")
+        return 130
+    finally:
+        end_children()
+    if options.output is not None:
+        options.output.write_text(json.dumps(to_json(run), indent=1) + "\n")
+    print(to_text(run))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.engine", description=__doc__)
+    parser.add_argument("--profile", choices=PROFILES, default="full")
+    parser.add_argument("--dtype", nargs="+", choices=DTYPES, help="instead of the profile's")
+    parser.add_argument(
+        "--rows", nargs="+", type=_positive, help="rows in flight, instead of the profile's"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE.json")
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value
+
+
+async def _run(profile: Profile) -> Run:
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    begun, threads = time.monotonic(), engine_threads()
+    machine = describe()
+    plan = list(sessions(profile))
+    measurements: list[Measurement] = []
+    load: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="speechlm-bench-") as directory:
+        checkpoints = make_checkpoints(Path(directory))
+        runner = Runner(profile, checkpoints, threads)
+        for index, session in enumerate(plan, start=1):
+            progress(f"[{index}/{len(plan)}] {session.dtype}, {session.setup}")
+            async with aclosing(runner.measure(session)) as measured:
+                async for m in measured:
+                    measurements.append(m)
+                    progress(f"    {m.variant}, {m.rows} rows: {m.step_ms:.2f} ms")
+            load.append(os.getloadavg()[0])
+    return Run(
+        profile=profile,
+        machine=machine,
+        model=checkpoints.describe(),
+        settings=runner.settings,
+        load=load,
+        seconds=time.monotonic() - begun,
+        measurements=measurements,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""A run as JSON and as a table for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bench.figures import Figure, Measurement, Spread, figures
+from bench.plan import Profile
+from bench.targets import Verdict, judge
+
+
+@dataclass(frozen=True)
+class Run:
+    """All that a run measured.
+
+    Attributes:
+        machine: hardware, versions and threads (:mod:`bench.machine`).
+        model: what the model is.
+        settings: per setup and dtype, the engine's settings as vLLM resolved them.
+        load: one-minute load average after each session, in order.
+        seconds: duration of the run.
+    """
+
+    profile: Profile
+    machine: dict[str, Any]
+    model: dict[str, Any]
+    settings: dict[str, dict[str, Any]]
+    load: list[float]
+    seconds: float
+    measurements: list[Measurement]
+
+
+def to_json(run: Run) -> dict[str, Any]:
+    """Everything, figures and verdicts included; plain values."""
+    verdicts = judge(run.measurements)
+    return {
+        "machine": run.machine,
+        "model": run.model,
+        "profile": asdict(run.profile),
+        "settings": run.settings,
+        "load_average": run.load,
+        "seconds": run.seconds,
+        "targets_met": all(v.passed for v in verdicts if v.passed is not None),
+        "verdicts": [asdict(v) for v in verdicts],
+        "figures": [asdict(f) for f in figures(run.measurements)],
+        "measurements": [asdict(m) for m in run.measurements],
+    }
+
+
+def to_text(run: Run) -> str:
+    """The figures and verdicts as plain-text tables."""
+    blocks = [_heading(run)]
+    summary = figures(run.measurements)
+    blocks.extend(_figures_table(dtype, summary) for dtype in run.profile.dtypes)
+    blocks.append(_verdicts_table(judge(run.measurements)))
+    return "\n\n".join(blocks)
+
+
+def _heading(run: Run) -> str:
+    machine = run.machine
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores; vLLM {machine['vllm']}, torch "
+        f"{machine['torch']}, Python {machine['python']}; commit {machine['commit']}\n"
+        f"{run.model['parameters'] / 1e6:.1f} M parameters, {run.profile.cycles} cycles in "
+        f"{run.seconds / 60:.1f} min, load average {min(run.load):.1f} to {max(run.load):.1f}"
+    )
+
+
+def _figures_table(dtype: str, summary: Sequence[Figure]) -> str:
+    rows = [
+        [
+            figure.variant.value,
+            str(figure.rows),
+            _spread(figure.step_ms, 2),
+            _spread(figure.frames_per_s, 0),
+            f"{figure.rows_per_message:.2f}",
+        ]
+        for figure in summary
+        if figure.dtype == dtype
+    ]
+    head = [dtype, "rows", "ms per step", "frames/s", "rows/message"]
+    return table(head, rows)
+
+
+def _verdicts_table(verdicts: Sequence[Verdict]) -> str:
+    words = {True: "pass", False: "FAIL", None: ""}
+    rows = [
+        [
+            verdict.name,
+            verdict.ratio.dtype,
+            str(verdict.ratio.rows),
+            _spread(verdict.ratio.spread, 2),
+            verdict.bound,
+            words[verdict.passed],
+        ]
+        for verdict in verdicts
+    ]
+    return table(["ratio", "dtype", "rows", "median (low..high)", "target", ""], rows)
+
+
+def _spread(spread: Spread, digits: int) -> str:
+    return (
+        f"{spread.median:.{digits}f} ({spread.low:.{digits}f}..{spread.high:.{digits}f})"
+        if spread.count > 1
+        else f"{spread.median:.{digits}f}"
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their content: the first to the left, the others to the right."""
+    lines = [head, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )

@@ -1,0 +1,132 @@
+"""The comparisons that are made, and the bounds some of them should keep. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.figures import Measurement, Quantity, Ratio, ratio
+from bench.plan import Variant
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One variant over another, at every number of rows of the first.
+
+    Attributes:
+        denominator_rows: rows of the denominator; None for the same as the numerator's.
+        at_most, at_least: the target; neither for a comparison that only informs.
+        target_rows: rows at which the target applies; None for all.
+    """
+
+    name: str
+    numerator: Variant
+    denominator: Variant
+    quantity: Quantity
+    denominator_rows: int | None = None
+    at_most: float | None = None
+    at_least: float | None = None
+    target_rows: tuple[int, ...] | None = None
+
+    @property
+    def has_target(self) -> bool:
+        """Whether it should keep a bound."""
+        return self.at_most is not None or self.at_least is not None
+
+    @property
+    def bound(self) -> str:
+        """The target in words."""
+        if self.at_most is not None:
+            return f"at most {self.at_most:g}"
+        return "none" if self.at_least is None else f"at least {self.at_least:g}"
+
+    def keeps_target(self, value: float) -> bool:
+        """Whether ``value`` is within the bound."""
+        return (self.at_most is None or value <= self.at_most) and (
+            self.at_least is None or value >= self.at_least
+        )
+
+
+COMPARISONS = (
+    Comparison(
+        "plain / stock step time",
+        Variant.PLAIN,
+        Variant.STOCK,
+        "step_ms",
+        at_most=1.15,
+        target_rows=(128, 256),
+    ),
+    Comparison("guided / plain step time", Variant.GUIDED, Variant.PLAIN, "step_ms", at_most=1.05),
+    Comparison(
+        "plain / sequential frames per second",
+        Variant.PLAIN,
+        Variant.SEQUENTIAL,
+        "frames_per_s",
+        denominator_rows=1,
+        at_least=5.0,
+        target_rows=(32,),
+    ),
+    Comparison(
+        "guided / client-side guided frames per second",
+        Variant.GUIDED,
+        Variant.CLIENT_GUIDED,
+        "frames_per_s",
+        at_least=3.0,
+    ),
+    Comparison(
+        "guided / sequential guided frames per second",
+        Variant.GUIDED,
+        Variant.SEQUENTIAL_GUIDED,
+        "frames_per_s",
+        denominator_rows=2,
+    ),
+    Comparison(
+        "plain / stock step time, stock's default executor",
+        Variant.PLAIN,
+        Variant.STOCK_DEFAULT,
+        "step_ms",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a comparison gave at one number of rows.
+
+    Attributes:
+        bound: the target in words, ``none`` where none applies.
+        passed: of the median; None where no target applies.
+    """
+
+    name: str
+    ratio: Ratio
+    bound: str
+    passed: bool | None
+
+
+def judge(
+    measurements: Sequence[Measurement], comparisons: Sequence[Comparison] = COMPARISONS
+) -> list[Verdict]:
+    """Every comparison that was measured, at all dtypes and rows."""
+    verdicts = []
+    for comparison in comparisons:
+        found = {(m.dtype, m.rows): None for m in measurements if m.variant is comparison.numerator}
+        for dtype, rows in found:
+            result = ratio(
+                measurements,
+                comparison.quantity,
+                dtype,
+                (comparison.numerator, rows),
+                (comparison.denominator, comparison.denominator_rows or rows),
+            )
+            if result is not None:
+                verdicts.append(_verdict(comparison, result))
+    return verdicts
+
+
+def _verdict(comparison: Comparison, result: Ratio) -> Verdict:
+    rows = comparison.target_rows
+    if not comparison.has_target or (rows is not None and result.rows not in rows):
+        return Verdict(comparison.name, result, "none", None)
+    passed = comparison.keeps_target(result.spread.median)
+    return Verdict(comparison.name, result, comparison.bound, passed)

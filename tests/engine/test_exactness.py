@@ -1,0 +1,187 @@
+"""Served ids equal the reference's, whatever the engine was doing meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from engine_adapter.request import Result, SpeechRequest
+from tests.engine.harness import (
+    ROOMY,
+    STARVED,
+    STARVED_CACHED,
+    Harness,
+    Setup,
+    as_speech_request,
+    check,
+    requests_of,
+)
+from tests.reference.generate import Reference
+from tests.reference.requests import Case, stable_requests
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def roomy(harness_for: Callable[[Setup], Harness]) -> Harness:
+    """An engine with blocks and budget to spare."""
+    return harness_for(ROOMY)
+
+
+@pytest.fixture(scope="module")
+def starved(harness_for: Callable[[Setup], Harness]) -> Harness:
+    """An engine short of rows, blocks and step budget."""
+    return harness_for(STARVED)
+
+
+def test_mixed_requests_at_once(roomy: Harness, cases: list[Case]) -> None:
+    check(cases, roomy.run(roomy.together(requests_of(cases))))
+    roomy.counters()
+
+
+def test_one_at_a_time(roomy: Harness, cases: list[Case]) -> None:
+    check(cases, roomy.run(roomy.one_by_one(requests_of(cases))))
+
+
+def test_the_same_request_ten_times_in_a_row(roomy: Harness, cases: list[Case]) -> None:
+    for case in (cases[0], next(c for c in cases if c.request.cfg_scale > 1)):
+        check([case] * 10, roomy.run(roomy.one_by_one([as_speech_request(case.request)] * 10)))
+
+
+def test_scale_one_is_no_guidance(roomy: Harness, cases: list[Case]) -> None:
+    before = roomy.counters()["admitted"]
+    for case in cases[:8]:
+        request = dataclasses.replace(as_speech_request(case.request), cfg_scale=1.0)
+        plain = dataclasses.replace(request, unconditional_ids=None)
+        got, expected = roomy.run(roomy.together([request, plain]))
+        assert got.raw_ids.tolist() == expected.raw_ids.tolist()
+    assert roomy.counters()["admitted"] == before
+
+
+def test_preempted_and_resumed_in_chunked_prefills(starved: Harness, cases: list[Case]) -> None:
+    """Units are preempted whole and go on with the same ids; prompts come in many chunks."""
+    longest = max(len(case.request.prompt) for case in cases)
+    assert longest > 10 * STARVED.max_batched_tokens
+    preempted = 0
+    for _ in range(3):
+        results = starved.run(starved.together(requests_of(cases)))
+        check(cases, results)
+        preempted += sum(result.preemptions for result in results)
+    assert preempted >= 20
+    pairs = starved.counters()
+    assert pairs["preempted"] == pairs["resumed"] > 0
+
+
+def test_more_guided_requests_than_rows(starved: Harness, reference: Reference) -> None:
+    """200 requests through few rows: all finish, in the order in which they came."""
+    few = stable_requests(reference, 10, seed=11, max_frames=(3, 8), max_text_tokens=(3, 6)).kept
+    many = [few[i % len(few)] for i in range(200)]
+    started: list[int] = []
+
+    async def one(index: int, request: SpeechRequest) -> Result:
+        chunks = []
+        async for chunk in starved.engine.stream(starved.engine.prepare(request)):
+            if not chunks:
+                started.append(index)
+            chunks.append(chunk)
+        return Result(
+            np.concatenate([c.rows for c in chunks]),
+            np.concatenate([c.codes for c in chunks]),
+            "",
+            chunks[-1].finish_reason or "length",
+            0,
+        )
+
+    async def run() -> list[Result]:
+        tasks = [asyncio.create_task(one(i, r)) for i, r in enumerate(requests_of(many))]
+        return list(await asyncio.gather(*tasks))
+
+    check(many, starved.run(run()))
+    # Nobody is overtaken by more than the requests that can run beside it.
+    late = max(position - index for position, index in enumerate(started))
+    assert late <= 4 * STARVED.max_rows
+    starved.counters()
+
+
+@pytest.mark.parametrize("setup", [ROOMY, STARVED], ids=["roomy", "starved"])
+def test_aborts_leave_the_others_alone(
+    setup: Setup, harness_for: Callable[[Setup], Harness], cases: list[Case]
+) -> None:
+    """Requests closed at random rows of every phase: the rest is exact, nothing is left."""
+    harness, rng = harness_for(setup), random.Random(3)
+    kept, dropped = cases[0::2], cases[1::2]
+
+    async def drop(request: SpeechRequest, after: int) -> None:
+        rows = 0
+        stream = harness.engine.stream(harness.engine.prepare(request))
+        async for chunk in stream:
+            rows += len(chunk.rows)
+            if rows >= after:
+                break
+        await stream.aclose()
+
+    async def cancel(request: SpeechRequest, delay: float) -> None:
+        async def consume() -> None:
+            async for _ in harness.engine.stream(harness.engine.prepare(request)):
+                pass
+
+        task = asyncio.create_task(consume())
+        await asyncio.sleep(delay)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def run() -> list[Result]:
+        noise = [drop(r, rng.choice((1, 2, 5, 20, 40))) for r in requests_of(dropped)]
+        noise += [cancel(r, rng.random()) for r in requests_of(dropped)]
+        results, *_ = await asyncio.gather(harness.together(requests_of(kept)), *noise)
+        return results
+
+    check(kept, harness.run(run()))
+    pairs = harness.counters()
+    assert pairs["aborted"] > 0
+    assert pairs["admitted"] == pairs["finished"] + pairs["aborted"]
+
+
+def test_a_guided_request_takes_one_row_until_its_audio(
+    roomy: Harness, reference: Reference, cases: list[Case]
+) -> None:
+    """The companion costs no row while the answer is text."""
+    if "text+audio" not in reference.spec.outputs:
+        return  # nothing to be lazy about
+    case = next(c for c in cases if c.request.output == "text+audio" and c.request.cfg_scale > 1)
+    texts = len(case.result.text_ids)
+    seen: list[tuple[int, int]] = []
+
+    async def run() -> None:
+        rows = 0
+        request = roomy.engine.prepare(as_speech_request(case.request))
+        async for chunk in roomy.engine.stream(request):
+            rows += len(chunk.rows)
+            stats = await roomy.engine.stats()
+            seen.append((rows, stats["rows_running"]))
+
+    roomy.run(run())
+    in_text = [running for rows, running in seen if rows < texts]
+    later = [running for rows, running in seen if rows > texts + 20]
+    assert in_text
+    assert set(in_text) == {1}
+    assert 2 in later
+    roomy.counters()
+
+
+def test_preempted_requests_find_their_own_blocks(
+    harness_for: Callable[[Setup], Harness], family: str, cases: list[Case]
+) -> None:
+    """The same pressure with the prefix cache on, for the family with the most outputs."""
+    if family != "bagpiper":
+        return
+    harness = harness_for(STARVED_CACHED)
+    results = harness.run(harness.together(requests_of(cases)))
+    check(cases, results)
+    assert sum(result.preemptions for result in results) > 0
+    harness.counters()

@@ -1,0 +1,306 @@
+"""The service over HTTP, as its users meet it."""
+
+import asyncio
+import io
+import json
+import re
+import subprocess
+import time
+import wave
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from openai import BadRequestError, OpenAI
+
+from tests.serve.service_process import ROOT, SPEECHLM, Service, running_service
+
+pytestmark = pytest.mark.serve
+
+Pcm = NDArray[np.int16]
+Stats = Callable[[], dict[str, Any]]
+
+
+def body(**changes: Any) -> dict[str, Any]:
+    return {
+        "model": "demo",
+        "voice": "default",
+        "input": "Hello there.",
+        "seed": 7,
+        "max_duration_seconds": 2,
+        **changes,
+    }
+
+
+def samples(wav: bytes) -> Pcm:
+    """Of a WAV file with true sizes."""
+    with wave.open(io.BytesIO(wav)) as file:
+        assert (file.getnchannels(), file.getsampwidth()) == (1, 2)
+        assert len(wav) == 44 + 2 * file.getnframes()
+        return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.int16)
+
+
+def assert_same_audio(actual: Pcm, expected: Pcm) -> None:
+    """Equal, but for the last bit: a decoder's float sums depend on what shares its batch."""
+    assert actual.shape == expected.shape
+    assert np.abs(actual.astype(int) - expected).max() <= 1
+    assert np.abs(expected).max() > 0
+
+
+def speechlm(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([SPEECHLM, *arguments], cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.fixture
+def http(service: Service) -> httpx.Client:
+    return httpx.Client(base_url=service.url, timeout=120)
+
+
+def idle(stats: Stats) -> bool:
+    """Whether nothing is left of any request, in the replica, the engine and the vocoder."""
+    now = stats()
+    engine = now["engine"]
+    in_use = [engine[key] for key in ("rows_running", "rows_waiting", "blocks_in_use")]
+    return not any([*in_use, now["requests"], now["vocoder"]["live_streams"]])
+
+
+def await_idle(stats: Stats, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not idle(stats):
+        assert time.monotonic() < deadline, stats()
+        time.sleep(0.02)
+
+
+def test_the_readme_command_gives_what_generate_gives(service: Service, tmp_path: Path) -> None:
+    [command] = re.findall(
+        r"^curl .*?-o hello\.wav$", (ROOT / "README.md").read_text(), re.M | re.S
+    )
+    command = command.replace("http://127.0.0.1:8000", service.url)
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True, capture_output=True)
+    served = samples((tmp_path / "hello.wav").read_bytes())
+
+    asked = json.loads(re.findall(r"-d '(.*?)'", command)[0])
+    line = {"id": "hello", "text": asked["input"], "seed": asked["seed"]}
+    (tmp_path / "in.jsonl").write_text(json.dumps(line))
+    done = speechlm(
+        *("generate", "--model", "tiny:demo", "--max-model-len", "4096"),
+        *("--requests", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl")),
+        *("--wav-dir", str(tmp_path / "wav"), "--stats", str(tmp_path / "stats.json")),
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "out.jsonl").read_text())
+    assert record["error"] is None
+    assert_same_audio(served, samples((tmp_path / "wav" / "hello.wav").read_bytes()))
+
+    stats = json.loads((tmp_path / "stats.json").read_text())
+    assert stats["frames"] == len(record["codes"])
+    assert (stats["rows_running"], stats["blocks_in_use"]) == (0, 0)
+
+
+def test_audio_arrives_while_it_is_generated(http: httpx.Client) -> None:
+    asked = body(max_duration_seconds=10)
+    began = time.monotonic()
+    arrivals = []
+    with http.stream("POST", "/v1/audio/speech", json={**asked, "stream": True}) as response:
+        assert response.status_code == 200
+        assert response.headers["transfer-encoding"] == "chunked"
+        pieces = []
+        for piece in response.iter_raw():
+            pieces.append(piece)
+            arrivals.append(time.monotonic() - began)
+    assert len(pieces) >= 4
+    assert arrivals[0] < 0.5 * arrivals[-1]
+
+    streamed = b"".join(pieces)
+    assert streamed[:4] == b"RIFF"
+    assert streamed.count(b"RIFF") == 1
+    assert streamed[4:8] == streamed[40:44] == b"\xff" * 4
+    whole = samples(http.post("/v1/audio/speech", json=asked).content)
+    assert_same_audio(np.frombuffer(streamed[44:], "<i2"), whole)
+
+
+def test_pcm_is_24_khz_and_whole(http: httpx.Client) -> None:
+    wav = http.post("/v1/audio/speech", json=body())
+    pcm = http.post("/v1/audio/speech", json=body(response_format="pcm"))
+    assert pcm.headers["content-type"] == "audio/pcm"
+    assert (wav.headers["x-sample-rate"], pcm.headers["x-sample-rate"]) == ("16000", "24000")
+    assert "content-length" not in pcm.headers
+    assert len(pcm.content) // 2 == round(len(samples(wav.content)) * 24_000 / 16_000)
+
+
+def test_the_headers_of_a_whole_answer(http: httpx.Client) -> None:
+    response = http.post("/v1/audio/speech", json=body(), headers={"x-request-id": "mine-1"})
+    assert response.headers["x-request-id"] == "mine-1"
+    assert response.headers["x-seed"] == "7"
+    # The babble of a random model goes on for as long as it may.
+    assert response.headers["x-finish-reason"] in ("stop", "length")
+    short = http.post("/v1/audio/speech", json=body(max_duration_seconds=0.2))
+    assert short.headers["x-finish-reason"] == "length"
+    assert 0.19 * 16_000 < len(samples(short.content)) <= 0.2 * 16_000
+
+
+def test_a_seed_is_drawn_and_can_be_used_again(http: httpx.Client) -> None:
+    first = http.post("/v1/audio/speech", json=body(seed=None, cfg_scale=2))
+    seed = int(first.headers["x-seed"])
+    again = http.post("/v1/audio/speech", json=body(seed=seed, cfg_scale=2))
+    unguided = http.post("/v1/audio/speech", json=body(seed=seed))
+    assert_same_audio(samples(again.content), samples(first.content))
+    assert not np.array_equal(samples(unguided.content), samples(first.content))
+
+
+async def test_sixteen_streams_at_once_equal_one_at_a_time(service: Service) -> None:
+    bodies = [
+        body(input=f"Text number {i}.", seed=i, cfg_scale=1 + i % 2, stream=True) for i in range(16)
+    ]
+    async with httpx.AsyncClient(base_url=service.url, timeout=120) as http:
+        together = await asyncio.gather(*(http.post("/v1/audio/speech", json=b) for b in bodies))
+        for one, asked in zip(together, bodies, strict=True):
+            alone = await http.post("/v1/audio/speech", json={**asked, "stream": False})
+            assert_same_audio(np.frombuffer(one.content[44:], "<i2"), samples(alone.content))
+
+
+def test_a_closed_connection_frees_everything_within_a_second(
+    http: httpx.Client, stats: Stats
+) -> None:
+    await_idle(stats, 10)
+    long = body(cfg_scale=2, stream=True, max_duration_seconds=60)
+    with http.stream("POST", "/v1/audio/speech", json=long) as response:
+        next(response.iter_raw())
+        assert not idle(stats)
+    await_idle(stats, 1)
+    assert stats()["engine"]["pairs"]["aborted"] >= 1
+
+
+def test_leaving_before_the_first_audio_frees_everything_too(
+    http: httpx.Client, stats: Stats
+) -> None:
+    await_idle(stats, 10)
+    with pytest.raises(httpx.ReadTimeout):
+        http.post("/v1/audio/speech", json=body(max_duration_seconds=60), timeout=0.5)
+    await_idle(stats, 1)
+
+
+async def test_beyond_capacity_is_refused_before_any_audio(
+    service: Service, stats: Stats, capacity: int
+) -> None:
+    await_idle(stats, 10)
+    async with httpx.AsyncClient(base_url=service.url, timeout=120) as http:
+        answers = await asyncio.gather(
+            *(
+                http.post("/v1/audio/speech", json=body(seed=i, stream=True))
+                for i in range(capacity + 6)
+            )
+        )
+        refused = [answer for answer in answers if answer.status_code == 429]
+        assert len(refused) == 6
+        assert all(len(a.content) > 44 for a in answers if a.status_code == 200)
+        for answer in refused:
+            assert int(answer.headers["retry-after"]) > 0
+            assert answer.json()["error"]["type"] == "rate_limit_exceeded"
+        assert (await http.post("/v1/audio/speech", json=body())).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content", "status", "param"),
+    [
+        ("POST", "/v1/audio/speech", body(input=" "), 400, "input"),
+        ("POST", "/v1/audio/speech", body(response_format="mp3"), 400, "response_format"),
+        ("POST", "/v1/audio/speech", body(cfg_scale=0.5), 400, "cfg_scale"),
+        ("POST", "/v1/audio/speech", body(top_p=0), 400, "top_p"),
+        ("POST", "/v1/audio/speech", body(seed=-1), 400, "seed"),
+        ("POST", "/v1/audio/speech", body(seed=2**63), 400, "seed"),
+        ("POST", "/v1/audio/speech", body(colour="red"), 400, "colour"),
+        ("POST", "/v1/audio/speech", body(model="gpt"), 404, "model"),
+        ("POST", "/v1/audio/speech", body(voice="alloy"), 404, "voice"),
+        ("POST", "/v1/audio/speech", body(input="x" * 2**21), 413, None),
+        ("GET", "/v1/audio/speech", None, 405, None),
+        ("GET", "/v1/nothing", None, 404, None),
+    ],
+)
+def test_errors_have_one_shape(
+    http: httpx.Client, method: str, path: str, content: Any, status: int, param: str | None
+) -> None:
+    response = http.request(method, path, json=content)
+    assert response.status_code == status
+    error = response.json()["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert (error["type"], error["param"]) == ("invalid_request_error", param)
+    assert response.headers["x-request-id"]
+
+
+def test_models_and_health(http: httpx.Client) -> None:
+    [card] = http.get("/v1/models").json()["data"]
+    assert (card["id"], card["voices"]) == ("demo", ["default"])
+    assert http.get("/v1/models/demo").json() == card
+    assert http.get("/live").status_code == http.get("/ready").status_code == 200
+    assert "/v1/audio/speech" in http.get("/openapi.json").json()["paths"]
+
+
+def test_the_openai_client(service: Service, tmp_path: Path) -> None:
+    client = OpenAI(base_url=f"{service.url}/v1", api_key="none")
+    assert [model.id for model in client.models.list()] == ["demo"]
+    asked: dict[str, Any] = {"model": "demo", "voice": "default", "input": "Hello there."}
+    extra = {"seed": 7, "cfg_scale": 1.5, "max_duration_seconds": 1}
+
+    whole = client.audio.speech.create(**asked, response_format="wav", extra_body=extra)
+    expected = samples(whole.content)
+    assert 0.99 * 16_000 < len(expected) <= 16_000
+    streaming = client.audio.speech.with_streaming_response
+    with streaming.create(**asked, response_format="wav", extra_body=extra) as response:
+        pieces = list(response.iter_bytes())
+    assert len(pieces) > 1
+    assert_same_audio(np.frombuffer(b"".join(pieces)[44:], "<i2"), expected)
+    with streaming.create(**asked, response_format="pcm", extra_body=extra) as response:
+        response.stream_to_file(tmp_path / "a.pcm")
+    assert (tmp_path / "a.pcm").stat().st_size == 2 * len(expected) * 24_000 // 16_000
+
+    with pytest.raises(BadRequestError) as caught:
+        client.audio.speech.create(**asked, response_format="opus")
+    assert caught.value.param == "response_format"
+
+
+def test_say(service: Service, tmp_path: Path) -> None:
+    file = tmp_path / "a.wav"
+    done = speechlm("say", "Hi.", "-o", str(file), "--seed", "3", "--url", service.url)
+    assert done.returncode == 0, done.stderr
+    assert "seed 3" in done.stdout
+    assert len(samples(file.read_bytes())) > 0
+    refused = speechlm(*("say", "Hi.", "-o", str(file), "--url", service.url, "--voice", "alloy"))
+    assert refused.returncode == 1
+    assert "404: voice 'alloy' does not exist" in refused.stderr
+
+
+def test_a_port_that_is_taken_is_an_error_at_once(service: Service, serve_config: Path) -> None:
+    port = service.url.rpartition(":")[2]
+    done = speechlm("serve", str(serve_config), "--port", port)
+    assert done.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_engine_that_dies_breaks_the_stream_and_is_503(
+    service: Service, serve_config: Path
+) -> None:
+    """Beside the other service, in a Ray cluster of its own; also stops with a dead engine."""
+    with running_service(serve_config) as doomed:
+        with httpx.Client(base_url=doomed.url, timeout=60) as http:
+            long = body(stream=True, max_duration_seconds=60)
+            with http.stream("POST", "/v1/audio/speech", json=long) as response:
+                pieces = response.iter_raw()
+                next(pieces)
+                doomed.kill_engine()
+                with pytest.raises(httpx.RemoteProtocolError):
+                    list(pieces)
+            answer = http.post("/v1/audio/speech", json=body())
+            assert answer.status_code == 503
+            assert int(answer.headers["retry-after"]) > 0
+            assert answer.json()["error"]["code"] == "engine_unavailable"
+            assert http.get("/ready").status_code == 503
+            assert http.get("/live").status_code == 200
+        doomed.stop()
+    with httpx.Client(base_url=service.url) as http:
+        assert http.get("/ready").status_code == 200

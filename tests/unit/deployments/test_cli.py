@@ -1,0 +1,70 @@
+"""The command line: what it answers without starting anything."""
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deployments.cli import main
+
+HEAVY = ("torch", "vllm", "ray", "transformers", "fastapi", "numpy")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["serve", "--help"], ["say", "--help"], ["generate", "--help"]]
+)
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    script = (
+        "import sys, deployments.cli\n"
+        f"try: deployments.cli.main({arguments})\n"
+        f"finally: print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stderr.strip() == "[]"
+    assert "usage: speechlm" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["sing"], ["say"], ["generate", "--model", "x"]])
+def test_a_mistake_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert "usage: speechlm" in capsys.readouterr().err
+
+
+def test_say_tells_when_nothing_listens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        assert main(["say", "Hello.", "-o", str(tmp_path / "a.wav"), "--url", url]) == 1
+    error = capsys.readouterr().err
+    assert f"nothing listens at {url}" in error
+    assert "speechlm serve" in error
+    assert not (tmp_path / "a.wav").exists()
+
+
+def test_generate_names_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requests = tmp_path / "in.jsonl"
+    arguments = ["generate", "--requests", str(requests), "--output", str(tmp_path / "out.jsonl")]
+    assert main([*arguments, "--model", str(tmp_path)]) == 1
+    assert "in.jsonl: no such file" in capsys.readouterr().err
+    requests.write_text("")
+    assert main([*arguments, "--model", str(tmp_path / "nowhere")]) == 1
+    assert "nowhere: no such model directory" in capsys.readouterr().err
+
+
+def test_make_tiny_makes_a_model_directory(tmp_path: Path) -> None:
+    assert main(["make-tiny", "--family", "demo", "--out", str(tmp_path / "m")]) == 0
+    assert json.loads((tmp_path / "m" / "speech.json").read_text())["family"] == "demo"
+    assert (tmp_path / "m" / "codec" / "config.json").is_file()
+
+
+def test_make_tiny_passes_on_what_the_maker_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["make-tiny", "--family", "demo", "--out", str(tmp_path), "--hidden", "7"]
+    assert main(arguments) == 1
+    assert "hidden" in capsys.readouterr().err

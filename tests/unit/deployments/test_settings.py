@@ -1,0 +1,97 @@
+"""Settings are strict, and the shipped configuration is one that Serve understands."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from deployments.config_file import ConfigError, load, speech_settings
+from deployments.settings import Settings
+
+SHIPPED = Path(__file__).parents[3] / "serve_config.yaml"
+
+
+def shipped() -> dict[str, Any]:
+    data: dict[str, Any] = yaml.safe_load(SHIPPED.read_text())
+    return data
+
+
+def model(**changes: Any) -> dict[str, Any]:
+    return {"id": "a", "path": "tiny:demo", **changes}
+
+
+@pytest.mark.parametrize(
+    ("args", "where"),
+    [
+        ({"models": []}, "models"),
+        ({"models": [model()], "extra": 1}, "extra"),
+        ({"models": [model(colour="red")]}, "models.0.colour"),
+        ({"models": [model(engine={"dtpye": "float32"})]}, "models.0.engine.dtpye"),
+        ({"models": [model(engine={"dtype": "float8"})]}, "models.0.engine.dtype"),
+        ({"models": [model(engine={"max_rows": "64"})]}, "models.0.engine.max_rows"),
+        ({"models": [model(engine={"cpus": float("nan")})]}, "models.0.engine.cpus"),
+        ({"models": [model(voices=[])]}, "models.0.voices"),
+        ({"models": [model(vocoder={"first_window": 9, "max_window": 8})]}, "models.0.vocoder"),
+        ({"models": [model(), model()]}, ""),
+        ({"models": [model()], "service": {"drain_seconds": 0}}, "service.drain_seconds"),
+    ],
+)
+def test_a_mistake_is_refused_where_it_is(args: dict[str, Any], where: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Settings.model_validate(args)
+    assert ".".join(map(str, caught.value.errors()[0]["loc"])) == where
+
+
+def test_engine_and_vocoder_share_one_bundle() -> None:
+    settings = Settings.model_validate(
+        {"models": [model(engine={"cpus": 1.5, "gpus": 0.75}, vocoder={"gpus": 0.25})]}
+    )
+    assert settings.models[0].bundle == {"CPU": 1.5, "GPU": 1.0}
+
+
+def test_the_shipped_configuration_is_valid() -> None:
+    config = load(SHIPPED)
+    [(application, settings)] = speech_settings(config)
+    assert application.route_prefix == "/"
+    assert [m.id for m in settings.models] == ["demo"]
+    assert (config.http_options.host, config.http_options.port) == ("127.0.0.1", 8000)
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ((), "proxy_locations"),
+        (("http_options",), "prot"),
+        (("applications", 0), "route_prefx"),
+        (("applications", 0, "args"), "modles"),
+        (("applications", 0, "args", "models", 0), "voice"),
+        (("applications", 0, "args", "models", 0, "engine"), "max_row"),
+    ],
+)
+def test_an_unknown_key_is_named_at_every_level(
+    tmp_path: Path, path: tuple[str | int, ...], key: str
+) -> None:
+    data = shipped()
+    at: Any = data
+    for part in path:
+        at = at[part]
+    at[key] = 1
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(data))
+    with pytest.raises(ConfigError, match=key):
+        load(file)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "- 1", "applications: 3"])
+def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=r"config\.yaml"):
+        load(file)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml"):
+        load(tmp_path / "nowhere.yaml")
