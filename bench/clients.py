@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
+from bench.clocks import Clocks
 from bench.plan import GUIDANCE_SCALE, PROMPT_ROWS
 from bench.window import MeasurementError, Trajectory
 from engine_adapter.spec import StreamSpec
@@ -105,11 +105,12 @@ class StockClient:
 
 async def collect(client: Client, numbers: Sequence[int], frames: int) -> list[Trajectory]:
     """Runs requests at once and notes when their rows arrive; raises what the first raised."""
+    clocks = Clocks()
 
     async def follow(number: int) -> Trajectory:
         trajectory = Trajectory()
         async for rows in client.rows(number, frames):
-            trajectory.add(time.perf_counter(), rows)
+            trajectory.add(clocks.read(), rows)
         return trajectory
 
     try:

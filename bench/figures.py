@@ -10,7 +10,7 @@ from typing import Literal
 
 from bench.plan import Variant
 
-Quantity = Literal["step_ms", "frames_per_s"]
+Quantity = Literal["step_ms", "engine_cpu_ms", "frames_per_s"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Measurement:
         step_ms: milliseconds per decode step (per frame for sequential and client-side
             variants).
         frames_per_s: frames of all requests together; tokens for stock vLLM.
-        steps: decode steps it is a mean of.
-        rows_per_message: see :class:`bench.window.Window`.
+        engine_cpu_ms, client_cpu_ms, steps, rows_per_message: see
+            :class:`bench.window.Window`.
     """
 
     variant: Variant
@@ -32,6 +32,8 @@ class Measurement:
     cycle: int | None
     round: int
     step_ms: float
+    engine_cpu_ms: float
+    client_cpu_ms: float
     frames_per_s: float
     steps: int
     rows_per_message: float
@@ -60,6 +62,8 @@ class Figure:
     dtype: str
     rows: int
     step_ms: Spread
+    engine_cpu_ms: Spread
+    client_cpu_ms: Spread
     frames_per_s: Spread
     rows_per_message: float
 
@@ -92,6 +96,8 @@ def figures(measurements: Iterable[Measurement]) -> list[Figure]:
             dtype,
             rows,
             Spread.of([m.step_ms for m in group]),
+            Spread.of([m.engine_cpu_ms for m in group]),
+            Spread.of([m.client_cpu_ms for m in group]),
             Spread.of([m.frames_per_s for m in group]),
             median(m.rows_per_message for m in group),
         )

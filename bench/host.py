@@ -1,7 +1,8 @@
 """``python -m bench.host``: the worker's own work per step, without the forward pass.
 
 Splits ``SpeechStep.sample`` into the heads' product, sampling, and the rest (phases,
-masks, guidance, history), on random hidden states and random heads.
+masks, guidance, history), on random hidden states and random heads. Times are CPU time
+of all threads together: on one thread what a quiet machine would take, also on a busy one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import argparse
 import itertools
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ _MAX_LENGTH = 1024
 
 @dataclass(frozen=True)
 class Split:
-    """Milliseconds per step."""
+    """Milliseconds of CPU time per step."""
 
     total: float
     heads: float
@@ -65,15 +66,15 @@ class _Model:
 
 @dataclass
 class _Stopwatch:
-    """Seconds spent in wrapped functions, by name."""
+    """Seconds of CPU time spent in wrapped functions, by name."""
 
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def around(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any, **kwargs: Any) -> Any:
-            begun = time.perf_counter()
+            begun = time.process_time()
             result = function(*args, **kwargs)
-            self.seconds[name] += time.perf_counter() - begun
+            self.seconds[name] += time.process_time() - begun
             return result
 
         return timed
@@ -87,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     options = parser.parse_args(arguments)
     torch.set_num_threads(engine_threads())
-    print(f"hidden {_HIDDEN}, {options.dtype}, {engine_threads()} threads, milliseconds per step")
+    print(f"hidden {_HIDDEN}, {options.dtype}, {engine_threads()} threads; CPU ms per step")
     for family in options.family:
         head = [family, "rows", "total", "heads", "sampling", "rest"]
         lines = [
@@ -111,10 +112,10 @@ def profile(spec: StreamSpec, rows: int, guided: bool, dtype: torch.dtype) -> Sp
     hidden = [torch.randn(rows, _HIDDEN).to(dtype) for _ in range(_STEPS)]
 
     def run(steps: Sequence[Tensor]) -> float:
-        begun = time.perf_counter()
+        begun = time.process_time()
         for states in steps:
             step.sample(ids, discard, states, _Model(heads))
-        return 1000 * (time.perf_counter() - begun) / len(steps)
+        return 1000 * (time.process_time() - begun) / len(steps)
 
     splits = []
     with _timed(heads) as watch:
@@ -150,7 +151,9 @@ def _random_heads(spec: StreamSpec, dtype: torch.dtype) -> CodecHeads:
 
 def _add_requests(step: SpeechStep, spec: StreamSpec, rows: int, guided: bool) -> Iterator[str]:
     """Fills the step; a guided request's rows are next to each other."""
-    sampling = {m: (s.temperature, s.top_k, s.top_p) for m, s in spec.sampling.items()}
+    sampling: dict[str, tuple[float, int, float]] = {
+        m: (s.temperature, s.top_k, s.top_p) for m, s in spec.sampling.items()
+    }
     for number in range(rows // 2 if guided else rows):
         leader = f"request-{number}"
         wire = WireRequest(

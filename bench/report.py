@@ -74,13 +74,23 @@ def _figures_table(dtype: str, summary: Sequence[Figure]) -> str:
             figure.variant.value,
             str(figure.rows),
             _spread(figure.step_ms, 2),
+            f"{figure.engine_cpu_ms.median:.2f}",
+            f"{figure.client_cpu_ms.median:.2f}",
             _spread(figure.frames_per_s, 0),
             f"{figure.rows_per_message:.2f}",
         ]
         for figure in summary
         if figure.dtype == dtype
     ]
-    head = [dtype, "rows", "ms per step", "frames/s", "rows/message"]
+    head = [
+        dtype,
+        "rows",
+        "ms per step",
+        "engine CPU ms",
+        "client CPU ms",
+        "frames/s",
+        "rows/message",
+    ]
     return table(head, rows)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from bench import client_guidance
 from bench.checkpoints import Checkpoints
 from bench.client_guidance import ClientGuidedClient
 from bench.clients import Client, SpeechClient, StockClient, collect, prompt_ids
+from bench.clocks import Clocks
 from bench.engines import (
     EngineSettings,
     resolved_settings,
@@ -118,7 +118,7 @@ class Runner:
 
         model = SequentialModel(self.checkpoints.speech, session.dtype)
         spec, frames = self.checkpoints.spec, SKIPPED_STEPS + self.profile.steps
-        threads_before = torch.get_num_threads()
+        clocks, threads_before = Clocks(), torch.get_num_threads()
         try:
             for turn, workload in itertools.product(range(session.rounds), session.workloads):
                 windows = []
@@ -129,7 +129,7 @@ class Runner:
                         contexts.append([0] * len(contexts[0]))
                     arrived = Trajectory()
                     for _ in itertools.islice(model.generate(contexts, GUIDANCE_SCALE), frames):
-                        arrived.add(time.perf_counter(), 1)
+                        arrived.add(clocks.read(), 1)
                     windows.append(decode_window([arrived], SKIPPED_STEPS, frames, 1))
                 fastest = min(windows, key=lambda window: window.step_ms)
                 yield _measurement(session, workload, turn, fastest)
@@ -146,6 +146,8 @@ def _measurement(session: Session, workload: Workload, turn: int, window: Window
         cycle=session.cycle,
         round=turn,
         step_ms=window.step_ms,
+        engine_cpu_ms=window.engine_cpu_ms,
+        client_cpu_ms=window.client_cpu_ms,
         frames_per_s=1000 * requests / window.step_ms,
         steps=window.steps,
         rows_per_message=window.rows_per_message,

@@ -80,6 +80,8 @@ COMPARISONS = (
         "frames_per_s",
         denominator_rows=2,
     ),
+    Comparison("plain / stock engine CPU time", Variant.PLAIN, Variant.STOCK, "engine_cpu_ms"),
+    Comparison("guided / plain engine CPU time", Variant.GUIDED, Variant.PLAIN, "engine_cpu_ms"),
     Comparison(
         "plain / stock step time, stock's default executor",
         Variant.PLAIN,

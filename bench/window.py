@@ -6,10 +6,19 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import NamedTuple
 
 
 class MeasurementError(RuntimeError):
     """A measurement that does not show what it should; the harness has failed."""
+
+
+class Reading(NamedTuple):
+    """Seconds on three clocks: wall time, and CPU time of the engine and of its client."""
+
+    wall: float
+    engine_cpu: float
+    client_cpu: float
 
 
 @dataclass
@@ -17,11 +26,11 @@ class Trajectory:
     """When the rows of one request arrived.
 
     Attributes:
-        times: seconds of each message, ascending.
+        readings: of each message, ascending.
         rows: rows received until then, that message's included.
     """
 
-    times: list[float] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
 
     @property
@@ -29,30 +38,34 @@ class Trajectory:
         """Rows received."""
         return self.rows[-1] if self.rows else 0
 
-    def add(self, time: float, rows: int) -> None:
+    def add(self, reading: Reading, rows: int) -> None:
         """Notes a message with ``rows`` new rows."""
-        self.times.append(time)
+        self.readings.append(reading)
         self.rows.append(self.total + rows)
 
     def reached(self, row: int) -> float:
-        """Seconds at which row number ``row`` (from 1) had arrived."""
+        """Wall time at which row number ``row`` (from 1) had arrived."""
         if row > self.total:
             raise MeasurementError(f"row {row} never came; {self.total} did")
-        return self.times[bisect_left(self.rows, row)]
+        return self.readings[bisect_left(self.rows, row)].wall
 
 
 @dataclass(frozen=True)
 class Window:
-    """What one measurement gave.
+    """What one measurement gave: means over its decode steps.
 
     Attributes:
         step_ms: milliseconds per decode step with every request in flight.
+        engine_cpu_ms, client_cpu_ms: CPU time of the engine's and of the client's process per
+            step. Unlike ``step_ms`` they hardly change when something else runs.
         steps: decode steps counted.
         rows_per_message: mean rows of a request per message in the window; well above 1 when the
             front end, not the engine, sets the pace.
     """
 
     step_ms: float
+    engine_cpu_ms: float
+    client_cpu_ms: float
     steps: int
     rows_per_message: float
 
@@ -70,16 +83,32 @@ def decode_window(
     """
     opens = max(t.reached(first) for t in trajectories)
     closes = min(t.reached(last) for t in trajectories)
-    seconds, steps, per_message = [], [], []
-    for trajectory in trajectories:
-        start = bisect_left(trajectory.times, opens)
-        stop = bisect_right(trajectory.times, closes) - 1
-        counted = trajectory.rows[stop] - trajectory.rows[start] if stop > start else 0
-        if counted < max(1, least_steps):
-            raise MeasurementError(
-                f"all requests were in flight for {counted} steps only, not {least_steps}"
-            )
-        steps.append(counted)
-        seconds.append((trajectory.times[stop] - trajectory.times[start]) / counted)
-        per_message.append(counted / (stop - start))
-    return Window(1000 * median(seconds), round(median(steps)), median(per_message))
+    windows = [_window(t, opens, closes) for t in trajectories]
+    least = min(window.steps for window in windows)
+    if least < least_steps:
+        raise MeasurementError(
+            f"all requests were in flight for {least} steps only, not {least_steps}"
+        )
+    return Window(
+        step_ms=median(w.step_ms for w in windows),
+        engine_cpu_ms=median(w.engine_cpu_ms for w in windows),
+        client_cpu_ms=median(w.client_cpu_ms for w in windows),
+        steps=round(median(w.steps for w in windows)),
+        rows_per_message=median(w.rows_per_message for w in windows),
+    )
+
+
+def _window(trajectory: Trajectory, opens: float, closes: float) -> Window:
+    """One request's view of the time between two moments."""
+    start = bisect_left(trajectory.readings, opens, key=_wall)
+    stop = bisect_right(trajectory.readings, closes, key=_wall) - 1
+    if stop <= start:
+        return Window(0.0, 0.0, 0.0, 0, 0.0)
+    steps = trajectory.rows[stop] - trajectory.rows[start]
+    begun, ended = trajectory.readings[start], trajectory.readings[stop]
+    wall, engine, client = (1000 * (b - a) / steps for a, b in zip(begun, ended, strict=True))
+    return Window(wall, engine, client, steps, steps / (stop - start))
+
+
+def _wall(reading: Reading) -> float:
+    return reading.wall

@@ -36,6 +36,8 @@ class Unit(Generic[R]):
         order: arrival number.
         guided: whether its audio needs two rows.
         companion: the unconditional row; None before audio begins, or if not guided.
+        lead: known rows the leader has more than its companion when both are at the
+            same audio row.
         leader_runs, companion_runs: whether the row holds a slot and blocks.
         was_admitted: whether it ever held a row.
         joined: whether the pair took its first lock-step.
@@ -45,6 +47,7 @@ class Unit(Generic[R]):
     order: int
     guided: bool = False
     companion: R | None = None
+    lead: int = 0
     leader_runs: bool = False
     companion_runs: bool = False
     was_admitted: bool = False
@@ -75,7 +78,16 @@ def in_lock_step(unit: Unit[R]) -> bool:
         and unit.companion_runs
         and is_ready(unit.leader)
         and is_ready(unit.companion)
+        and unit.leader.num_tokens - unit.companion.num_tokens == unit.lead
     )
+
+
+def is_behind(unit: Unit[R], row: R) -> bool:
+    """Whether ``row`` of a pair has yet to generate ``audio_begin``, which its partner has."""
+    if unit.companion is None:
+        return False
+    gap = unit.leader.num_tokens - unit.companion.num_tokens - unit.lead
+    return gap < 0 if row is unit.leader else gap > 0
 
 
 @dataclass(frozen=True)
@@ -102,7 +114,7 @@ class StepOrder(Generic[R]):
 def order_rows(units: Sequence[Unit[R]]) -> StepOrder[R]:
     """Classifies the running rows of ``units``, which come in order of arrival.
 
-    A row of a pair steps with its partner or not at all; it prefills on its own.
+    A row of a pair steps with its partner, prefills on its own, and catches up on its own.
     """
     stepping: list[R] = []
     prefilling: list[R] = []
@@ -112,7 +124,7 @@ def order_rows(units: Sequence[Unit[R]]) -> StepOrder[R]:
         for row in unit.running_rows:
             if not is_ready(row):
                 prefilling.append(row)
-            elif together:
+            elif together or is_behind(unit, row):
                 stepping.append(row)
             else:
                 parked.append(row)

@@ -102,7 +102,7 @@ class PairScheduler(Scheduler):
             block_hasher=self._block_hasher,
         )
         self._queue_row(companion)
-        unit.companion = companion
+        unit.companion, unit.lead = companion, length - companion.num_tokens
         self._unit_of[companion.request_id] = unit
 
     def finish_requests(
@@ -294,7 +294,7 @@ class PairScheduler(Scheduler):
         if unit.companion is None:
             return True
         partner = self._row_of.get(unit.companion.request_id)
-        return partner is None or not self._output.emitted[partner]
+        return partner is None or not (self._output.emitted & self._output.audio)[partner]
 
     def _finish(self, unit: Unit[Request], output: EngineCoreOutput) -> None:
         """Ends the companion of a request that finished, and reports its preemptions."""

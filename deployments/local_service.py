@@ -16,11 +16,16 @@ import httpx
 import ray
 from ray import serve
 from ray.serve._private.api import serve_start
-from ray.serve.schema import ApplicationStatus, ServeDeploySchema
+from ray.serve.schema import (
+    ApplicationStatus,
+    ApplicationStatusOverview,
+    DeploymentStatus,
+    ServeDeploySchema,
+)
 
 from deployments.config_file import speech_settings
 
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.5
 _STOP_SECONDS = 10.0  # for an idle replica to end its engine
 _OBJECT_STORE_BYTES = 128 * 2**20  # pieces of audio pass through it, nothing large
 
@@ -47,22 +52,7 @@ def running(config: ServeDeploySchema, directory: Path) -> Iterator[str]:
     """
     host, port = config.http_options.host, config.http_options.port
     _require_free(host, port)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    for name in ("ray", "ray.serve"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    ray.init(
-        address="local",  # whatever other cluster there is, or RAY_ADDRESS names
-        namespace="serve",
-        num_cpus=max(os.cpu_count() or 1, _cpus(config)),
-        include_dashboard=False,
-        object_store_memory=_OBJECT_STORE_BYTES,
-        log_to_driver=False,
-        configure_logging=False,
-        _temp_dir=str(directory),
-    )
-    for number, handler in handlers.items():
-        signal.signal(number, handler)  # Ray's own print a stack trace and abort
+    _start_ray(directory, max(os.cpu_count() or 1, _cpus(config)))
     try:
         client = serve_start(
             http_options=config.http_options.model_dump(), proxy_location=config.proxy_location
@@ -89,6 +79,30 @@ def _require_free(host: str, port: int) -> None:
             raise StartError(f"cannot listen on {host}:{port}: {error.strerror}") from error
 
 
+def _start_ray(directory: Path, cpus: int) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray gives way to other programs; here its workers are the service.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    for name in ("ray", "ray.serve"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        ray.init(
+            address="local",  # whatever other cluster there is, or RAY_ADDRESS names
+            namespace="serve",
+            num_cpus=cpus,
+            include_dashboard=False,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            log_to_driver=False,
+            configure_logging=False,
+            _temp_dir=str(directory),
+        )
+    except Exception as error:  # Ray raises nothing more specific
+        raise StartError(f"Ray did not start: {error}") from error
+    for number, handler in handlers.items():
+        signal.signal(number, handler)  # Ray's own print a stack trace and abort
+
+
 def _cpus(config: ServeDeploySchema) -> int:
     """CPUs the applications ask for; on a smaller machine they share what there is."""
     return math.ceil(
@@ -105,13 +119,21 @@ def _await_ready(url: str) -> None:
         while True:
             for name, application in serve.status().applications.items():
                 if application.status is ApplicationStatus.DEPLOY_FAILED:
-                    raise StartError(f"{name}: {application.message}")
+                    raise StartError(f"{name}: {_reason(application)}")
             try:
                 if client.get(f"{url}/ready").status_code == 200:
                     return
             except httpx.TransportError:
                 pass  # Serve's proxy does not listen yet
             time.sleep(_POLL_SECONDS)
+
+
+def _reason(application: ApplicationStatusOverview) -> str:
+    """The exception of the deployment that failed, or whatever else Serve has to say."""
+    for deployment in application.deployments.values():
+        if deployment.status is DeploymentStatus.DEPLOY_FAILED:
+            return str(deployment.message).strip().rpartition("\n")[2]
+    return str(application.message)
 
 
 def _await_drained(config: ServeDeploySchema) -> None:

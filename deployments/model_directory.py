@@ -36,6 +36,7 @@ def _tiny(family: str, cache: Path) -> Path:
     from engine_adapter.tiny import make_tiny  # brings torch, which is slow to import
 
     cache.mkdir(parents=True, exist_ok=True)
+    (cache / ".gitignore").write_text("*\n")
     # In one step, so that nobody sees half a model; whoever comes second loses nothing.
     with tempfile.TemporaryDirectory(dir=cache, prefix=f".{family}-") as scratch:
         made = make_tiny(family, Path(scratch) / "model")

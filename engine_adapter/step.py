@@ -146,7 +146,7 @@ class SpeechStep:
         slots = self._slots_of(request_ids)
         phase = self._phases.phases(slots)
         audio = ~discard & ((phase == Phase.AUDIO) | (phase == Phase.TAIL))
-        partner_row = self._partner_rows(slots, ~discard)
+        partner_row = self._partner_rows(slots, audio)
         held = audio & (self._scale[slots] > 1) & (partner_row < 0)
         follower = self._follower[slots]
         follows = audio & ~held & follower
@@ -228,10 +228,10 @@ class SpeechStep:
         )
         return drawn
 
-    def _partner_rows(self, slots: Indices, live: NDArray[np.bool_]) -> Indices:
-        """Batch row of each row's guidance partner, -1 where it is not sampled in this step."""
+    def _partner_rows(self, slots: Indices, audio: NDArray[np.bool_]) -> Indices:
+        """Batch row of each row's guidance partner, -1 where that is no audio row of this step."""
         row_of = np.full(self._slots.capacity, -1, dtype=np.int64)
-        rows = np.flatnonzero(live)
+        rows = np.flatnonzero(audio)
         row_of[slots[rows]] = rows
         partner = self._partner[slots]
         return np.where(partner >= 0, row_of[partner], -1)

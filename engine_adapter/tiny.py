@@ -172,13 +172,15 @@ def _weights(
     # The final norm gives h about one unit per channel, so logits deviate by about 1.2.
     head = normal(spec.vocab_size, hidden, scale=1.2 * hidden**-0.5)
     head[:, -1] = 0
-    head[list(spec.audio_end_ids), -1] = recipe.end_bias
+    ends = sorted({*spec.audio_end_ids, *(spec.text.end_ids if spec.text else ())})
+    head[ends] *= 0.4  # the bias shall decide
+    head[ends, -1] = recipe.end_bias
     if spec.text is not None:
-        head[list(spec.text.end_ids), -1] = recipe.end_bias
         first = spec.text.first_id
         head[first + 0x20 : first + 0x7F, -1] = recipe.ascii_bias
     weights["lm_head.weight"] = head
     weights[STREAM_EMBEDDING] = normal(spec.num_streams, hidden, scale=0.3)
+    weights[STREAM_EMBEDDING][:, -1] = 0
     return weights
 
 

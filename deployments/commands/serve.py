@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import signal
 import sys
 import tempfile
@@ -54,39 +55,50 @@ def run(options: argparse.Namespace) -> int:
 
 def _serve(options: argparse.Namespace) -> None:
     from deployments import local_service
-    from deployments.config_file import ConfigError, load
+    from deployments.config_file import load
 
     try:
         config = load(options.config)
-        models = _make_models(config)
-    except (ConfigError, FileNotFoundError) as error:
+        models = _find_models(config)
+    except (OSError, ValueError) as error:
         raise CommandError(str(error)) from error
     config.http_options.host = options.host or config.http_options.host
     config.http_options.port = options.port or config.http_options.port
-    with tempfile.TemporaryDirectory(prefix="speechlm-", ignore_cleanup_errors=True) as directory:
-        try:
-            with local_service.running(config, Path(directory)) as url:
-                print(f"ready: {url}", *(_example(url, model) for model in models), sep="\n")
-                sys.stdout.flush()
-                signal.pause()
-        except local_service.StartError as error:
-            raise CommandError(str(error)) from error
+    directory = Path(tempfile.mkdtemp(prefix="speechlm-"))
+    try:
+        with local_service.running(config, directory) as url:
+            print(f"ready: {url}", *(_example(url, model) for model in models), sep="\n")
+            sys.stdout.flush()
+            signal.pause()
+    except local_service.StartError as error:
+        logs = directory / "session_latest" / "logs"
+        if logs.exists():
+            raise CommandError(f"{error}\nlogs: {logs}") from error
+        shutil.rmtree(directory)
+        raise CommandError(str(error)) from error
+    except _Stop:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
-def _make_models(config: ServeDeploySchema) -> list[ModelSettings]:
-    """Makes the models that are made on first use, and makes all paths absolute.
+def _find_models(config: ServeDeploySchema) -> list[ModelSettings]:
+    """Makes the models that are made on first use, and all paths absolute.
 
     Raises:
         FileNotFoundError: a model is not there.
-        ConfigError: there is no such family.
+        SpecError: a directory is not a model's.
+        ValueError: there is no such family.
     """
     from deployments.config_file import speech_settings
     from deployments.model_directory import locate
+    from engine_adapter.spec import StreamSpec
 
     models = []
     for application, settings in speech_settings(config):
         for model, arguments in zip(settings.models, application.args["models"], strict=True):
-            arguments["path"] = str(locate(model.path))
+            directory = locate(model.path)
+            StreamSpec.load(directory)
+            arguments["path"] = str(directory)
             models.append(model)
     return models
 

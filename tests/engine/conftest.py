@@ -10,7 +10,7 @@ import pytest
 
 from engine_adapter.families import FAMILIES
 from engine_adapter.tiny import make_tiny
-from tests.engine.harness import Harness, Setup
+from tests.engine.harness import MAX_MODEL_LEN, Harness, Setup
 from tests.reference.generate import Reference
 from tests.reference.requests import Case, stable_requests
 
@@ -33,7 +33,7 @@ def model(family: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def reference(model: Path) -> Reference:
     """The slow implementation on the same checkpoint."""
-    return Reference(model, max_model_len=1024)
+    return Reference(model, max_model_len=MAX_MODEL_LEN)
 
 
 @pytest.fixture(scope="session")

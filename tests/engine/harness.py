@@ -29,12 +29,14 @@ class Setup:
     block_size: int = 32
 
 
+MAX_MODEL_LEN = 512
+
 ROOMY = Setup(max_rows=8, kv_blocks=2000, max_batched_tokens=2048, prefix_cache=True)
 # Hardly more blocks than one guided unit needs, an odd number of rows, and a step budget
 # that cuts a prompt of 300 ids into dozens of chunks.
-STARVED = Setup(max_rows=7, kv_blocks=40, max_batched_tokens=12, prefix_cache=False)
+STARVED = Setup(max_rows=7, kv_blocks=30, max_batched_tokens=12, prefix_cache=False)
 # As starved, but preempted requests may find their own blocks again.
-STARVED_CACHED = Setup(max_rows=7, kv_blocks=40, max_batched_tokens=12, prefix_cache=True)
+STARVED_CACHED = Setup(max_rows=7, kv_blocks=30, max_batched_tokens=12, prefix_cache=True)
 
 
 class Harness:
@@ -50,7 +52,7 @@ class Harness:
                 kv_blocks=setup.kv_blocks,
                 block_size=setup.block_size,
                 max_batched_tokens=setup.max_batched_tokens,
-                max_model_len=1024,
+                max_model_len=MAX_MODEL_LEN,
                 prefix_cache=setup.prefix_cache,
             )
         )

@@ -104,7 +104,8 @@ def running_service(config: Path) -> Iterator[Service]:
         process = subprocess.Popen(
             [SPEECHLM, "serve", str(config), "--port", str(port)],
             cwd=ROOT,
-            env={**os.environ, "TMPDIR": str(directory)},
+            # Without a token, since a test connects to its Ray as a second driver.
+            env={**os.environ, "TMPDIR": str(directory), "RAY_AUTH_MODE": "disabled"},
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # a Ctrl-C is for pytest

@@ -87,10 +87,6 @@ class SimRow:
     def num_tokens(self) -> int:
         return self.prompt + self.generated
 
-    @property
-    def num_output_tokens(self) -> int:
-        return self.generated
-
 
 @dataclass
 class StepReport:
@@ -148,8 +144,9 @@ class Simulator:
         self._end(self.units[order], "aborted")
 
     def _add_companion(self, unit: Unit[SimRow]) -> None:
-        prompt = self.jobs[unit.order].companion_prompt
-        unit.companion = SimRow(f"{unit.order}#unconditional", prompt)
+        job = self.jobs[unit.order]
+        unit.companion = SimRow(f"{unit.order}#unconditional", job.companion_prompt)
+        unit.lead = job.prompt + job.text - job.companion_prompt
         self.waiting.append(unit.companion)
 
     def _end(self, unit: Unit[SimRow], outcome: str) -> None:

@@ -12,6 +12,7 @@ from cfg_pairing.policy import (
     blocks_for,
     blocks_needed,
     in_lock_step,
+    is_behind,
     is_ready,
     may_admit,
     next_victim,
@@ -36,12 +37,14 @@ def pair(
     order: int = 0,
     leader_runs: bool = True,
     companion_runs: bool = True,
+    lead: int = 0,
 ) -> Unit[SimRow]:
     return Unit(
         leader,
         order,
         guided=True,
         companion=companion,
+        lead=lead,
         leader_runs=leader_runs,
         companion_runs=companion_runs,
     )
@@ -51,15 +54,9 @@ def names(rows: list[SimRow]) -> list[str]:
     return [r.request_id for r in rows]
 
 
-@pytest.mark.parametrize(
-    ("generated", "missing", "ready"),
-    [(1, 1, True), (1, 0, True), (1, 2, False), (3, 1, True), (0, 4, False), (0, 1, False)],
-)
-def test_a_row_is_ready_when_only_its_last_generated_row_is_missing(
-    generated: int, missing: int, ready: bool
-) -> None:
-    """The last token of a prompt is prefill: only after it a row has written its bridge."""
-    assert is_ready(row("a", generated=generated, missing=missing)) is ready
+@pytest.mark.parametrize(("missing", "ready"), [(0, True), (1, True), (2, False), (5, False)])
+def test_a_row_is_ready_when_at_most_its_last_row_is_missing(missing: int, ready: bool) -> None:
+    assert is_ready(row("a", missing=missing)) is ready
 
 
 def test_a_pair_steps_only_when_both_rows_run_and_are_ready() -> None:
@@ -70,9 +67,27 @@ def test_a_pair_steps_only_when_both_rows_run_and_are_ready() -> None:
     assert not in_lock_step(pair(row("a"), None))
 
 
-def test_a_pair_does_not_step_while_a_row_has_not_written_audio_begin() -> None:
-    assert not in_lock_step(pair(row("a"), row("a#", generated=0, missing=1)))
-    assert not in_lock_step(pair(row("a", generated=0, missing=1), row("a#")))
+@pytest.mark.parametrize("lead", [0, 3, -2])
+@pytest.mark.parametrize("written", [1, 7])
+def test_a_pair_steps_only_when_both_rows_are_at_the_same_audio_row(
+    lead: int, written: int
+) -> None:
+    """Their prompts differ by ``lead`` rows; a row that lacks ``audio_begin`` catches up alone."""
+    level = pair(row("a", 4 + lead, written), row("a#", 4, written), lead=lead)
+    assert in_lock_step(level)
+    assert not any(is_behind(level, r) for r in level.rows)
+    late = pair(row("a", 4 + lead, 1), row("a#", 4, 0), lead=lead)
+    early = pair(row("a", 4 + lead, 0), row("a#", 4, 1), lead=lead)
+    for unit, name in ((late, "a#"), (early, "a")):
+        assert not in_lock_step(unit)
+        assert names([r for r in unit.rows if is_behind(unit, r)]) == [name]
+        order = order_rows([unit])
+        assert names(order.stepping) == [name]
+        assert len(order.parked) == 1
+
+
+def test_a_single_row_is_never_behind() -> None:
+    assert not is_behind(plain(row("a")), row("a"))
 
 
 def test_rows_that_sample_come_first_and_pairs_stay_together() -> None:
@@ -113,7 +128,7 @@ def running(draw: st.DrawFn, size: int) -> list[Unit[SimRow]]:
             made = row(
                 name,
                 prompt=draw(st.integers(1, 12)),
-                generated=draw(st.integers(0, 6)),
+                generated=draw(st.integers(0, 2)),
                 missing=1,
             )
             made.num_computed_tokens -= draw(st.integers(0, made.num_computed_tokens))

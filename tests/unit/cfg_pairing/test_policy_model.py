@@ -169,7 +169,7 @@ class Traffic(RuleBasedStateMachine):
 
 TestTraffic = Traffic.TestCase
 TestTraffic.settings = settings(
-    max_examples=150, stateful_step_count=30, deadline=None, database=None
+    max_examples=150, stateful_step_count=30, database=None
 )
 
 
@@ -191,7 +191,7 @@ def storms(draw: st.DrawFn) -> tuple[Limits, list[Job]]:
 
 
 @given(storms(), caches)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_storm_of_text_then_guided_audio_drains(
     storm: tuple[Limits, list[Job]], cache: Random | None
 ) -> None:

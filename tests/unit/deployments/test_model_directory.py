@@ -23,7 +23,7 @@ def test_a_tiny_model_is_made_once(tmp_path: Path) -> None:
     written = (made / "speech.json").stat().st_mtime_ns
     assert locate("tiny:demo", tmp_path) == made
     assert (made / "speech.json").stat().st_mtime_ns == written
-    assert [path.name for path in tmp_path.iterdir()] == ["demo-tiny"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".gitignore", "demo-tiny"]
 
 
 def test_an_unknown_family_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
@@ -35,9 +36,17 @@ class Answer:
     reason: str = "stop"
 
 
+class Sampler(Protocol):
+    """Ids for the row that is number ``step`` of the request."""
+
+    def text(self, step: int, end_allowed: bool) -> int: ...
+
+    def audio(self, step: int, stream: int, end_allowed: bool) -> int: ...
+
+
 @dataclass(frozen=True)
 class Draws:
-    """What a model would sample at every step: a function of the request's seed."""
+    """A stand-in for a model: every id is a function of the request's seed."""
 
     spec: StreamSpec
     ask: Ask
@@ -83,9 +92,9 @@ def audio_rows(spec: StreamSpec, end: int) -> int:
     return 1 + (max(end, end + spec.max_delay - 1) if spec.boundary == "forced" else end)
 
 
-def answer(spec: StreamSpec, ask: Ask) -> Answer:
-    """What the definition says a request writes."""
-    result, draws = Answer(), Draws(spec, ask)
+def answer(spec: StreamSpec, ask: Ask, draws: Sampler | None = None) -> Answer:
+    """What the definition says a request writes that is given these samples."""
+    result, draws = Answer(), draws or Draws(spec, ask)
     if "text" in ask.output:
         _text(spec, ask, draws, result)
     if "audio" in ask.output:
@@ -99,7 +108,7 @@ def _alone(spec: StreamSpec, first: int) -> list[int]:
     return [first] + [0] * (spec.num_streams - 1)
 
 
-def _text(spec: StreamSpec, ask: Ask, draws: Draws, result: Answer) -> None:
+def _text(spec: StreamSpec, ask: Ask, draws: Sampler, result: Answer) -> None:
     assert spec.text is not None
     most = ask.room - ask.prompt_rows  # text ids that leave room for what must follow
     if ask.output == "text+audio":
@@ -123,7 +132,7 @@ def _text(spec: StreamSpec, ask: Ask, draws: Draws, result: Answer) -> None:
             return
 
 
-def _audio(spec: StreamSpec, ask: Ask, draws: Draws, result: Answer) -> None:
+def _audio(spec: StreamSpec, ask: Ask, draws: Sampler, result: Answer) -> None:
     begin, forced, delays = len(result.rows), spec.boundary == "forced", spec.delays
     left = ask.room - ask.prompt_rows - begin
     last = max(end for end in range(left) if audio_rows(spec, end) <= left)
