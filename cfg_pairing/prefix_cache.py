@@ -1,7 +1,7 @@
 """What the prefix cache may share: prompt blocks only, told apart by all their streams.
 
-vLLM hashes the ids of stream 0, so a block with generated audio, or a prompt with audio
-of its own, is not identified by its hash.
+vLLM hashes the ids of stream 0, so a block with generated audio is not identified by its
+hash. (Neither is a prompt with audio of its own: ``engine_adapter.wire.prompt_salt``.)
 """
 
 from __future__ import annotations
@@ -11,11 +11,6 @@ import os
 
 from vllm.v1.core.kv_cache_utils import BlockHash
 from vllm.v1.request import Request
-
-
-def prompt_salt(auxiliary: bytes) -> str | None:
-    """Salt for a prompt whose auxiliary streams hold ``auxiliary``; None where they are empty."""
-    return hashlib.sha256(auxiliary).hexdigest() if auxiliary else None
 
 
 def keep_generated_blocks_private(request: Request, block_size: int) -> None:

@@ -27,10 +27,10 @@ from cfg_pairing.policy import (
     next_victim,
     order_rows,
 )
-from cfg_pairing.prefix_cache import keep_generated_blocks_private, prompt_salt
+from cfg_pairing.prefix_cache import keep_generated_blocks_private
 from engine_adapter.phases import Finish
 from engine_adapter.step import StepOutput
-from engine_adapter.wire import WireRequest
+from engine_adapter.wire import WireRequest, prompt_salt
 
 _FINISHED = {
     Finish.STOP: RequestStatus.FINISHED_STOPPED,
@@ -41,6 +41,8 @@ _COMPANION_SUFFIX = "#unconditional"
 
 class PairScheduler(Scheduler):
     """Schedules units: plain requests, and guided ones that are two rows in audio."""
+
+    _pause_state: PauseState
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -144,7 +146,7 @@ class PairScheduler(Scheduler):
         self._pause_state = pause
         self._note_admissions(output)
         self._steps += bool(output.total_num_scheduled_tokens)
-        output.speech_stats = self.speech_stats()  # type: ignore[attr-defined]
+        output.speech_stats = self.speech_stats()
         return output
 
     def _running_units(self) -> list[Unit[Request]]:
@@ -211,8 +213,8 @@ class PairScheduler(Scheduler):
             return unit.order, row is unit.companion
 
         rows = sorted(self.waiting, key=key)
-        self.waiting.clear()  # type: ignore[attr-defined]
-        self.waiting.extend(rows)  # type: ignore[attr-defined]
+        self.waiting.clear()
+        self.waiting.extend(rows)
 
     def _handle_blocked_waiting_request(self, request: Request) -> bool:
         """Admits the head of the queue whole, or closes the queue for this step."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from cfg_pairing.policy import blocks_for
 from engine_adapter.checkpoint import ModelDirectory
 from engine_adapter.frames import RowReader
 from engine_adapter.request import (
@@ -27,7 +26,7 @@ from engine_adapter.request import (
 )
 from engine_adapter.selfcheck import check_vllm
 from engine_adapter.tokenizer import SpeechTokenizer, TextStream
-from engine_adapter.wire import WireRequest, pack_auxiliary
+from engine_adapter.wire import WireRequest, pack_auxiliary, prompt_salt
 
 if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
@@ -154,7 +153,7 @@ class SpeechEngine:
         from vllm.v1.engine.exceptions import EngineDeadError
 
         room = self._room(request)
-        salt = _salt(request)
+        salt = prompt_salt(pack_auxiliary(request.prompt))
         prompt: dict[str, Any] = {"prompt_token_ids": request.prompt[:, 0].tolist()}
         if salt is not None:
             prompt["cache_salt"] = salt
@@ -243,12 +242,6 @@ class SpeechEngine:
         engine = self.__dict__.pop("_engine", None)
         if engine is not None:
             engine.shutdown()
-
-
-def _salt(request: ResolvedRequest) -> str | None:
-    from cfg_pairing.prefix_cache import prompt_salt
-
-    return prompt_salt(pack_auxiliary(request.prompt))
 
 
 def _start_vllm(config: EngineConfig) -> Any:

@@ -92,9 +92,7 @@ def _demo() -> StreamSpec:
     return StreamSpec(
         family="demo",
         vocab_size=codec_first + 8 * size,
-        streams=tuple(
-            Stream(codec_first + size * s, size, pad_id=0, delay=s) for s in range(8)
-        ),
+        streams=tuple(Stream(codec_first + size * s, size, pad_id=0, delay=s) for s in range(8)),
         text=TextRange(text_first, 256, end_ids=(end,)),
         audio_begin=audio,
         audio_end_ids=(end,),

@@ -187,8 +187,7 @@ class PhaseTable:
         spec, state = self._spec, self._state[slots]
         step, in_tail = state["step"], state["phase"] == Phase.TAIL
         cut = ~in_tail & (
-            (step >= state["max_audio_rows"])
-            | (state["length"] + spec.tail_rows >= state["room"])
+            (step >= state["max_audio_rows"]) | (state["length"] + spec.tail_rows >= state["room"])
         )
         ends_now = ~in_tail & (cut | np.isin(sampled[:, 0], spec.audio_end_ids))
         end = np.where(ends_now, step, state["end"])

@@ -6,7 +6,7 @@ import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,7 +176,7 @@ def prompt_rows(param: str, ids: Prompt, spec: StreamSpec) -> NDArray[np.int32]:
         raise RequestError(param, "is empty")
     rows = np.zeros((len(ids), spec.num_streams), dtype=np.int64)
     for position, row in enumerate(ids):
-        values = [row] if _is_int(row) else list(row)  # type: ignore[arg-type]
+        values: list[Any] = list(row) if isinstance(row, Sequence | np.ndarray) else [row]
         if len(values) not in (1, spec.num_streams) or not all(map(_is_int, values)):
             raise RequestError(
                 param, f"row {position} must be one id or {spec.num_streams} ids, got {row!r}"
@@ -203,7 +203,7 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _number(param: str, value: object, *, low: float, high: float = math.inf) -> float:
+def _number(param: str, value: Any, *, low: float, high: float = math.inf) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise RequestError(param, f"must be a finite number, got {value!r}")
     if not low <= value <= high:
@@ -212,12 +212,12 @@ def _number(param: str, value: object, *, low: float, high: float = math.inf) ->
     return float(value)
 
 
-def _count(param: str, value: object, *, low: int = 1) -> int | None:
+def _count(param: str, value: Any, *, low: int = 1) -> int | None:
     if value is None:
         return None
-    if not _is_int(value) or value < low:  # type: ignore[operator]
+    if not _is_int(value) or value < low:
         raise RequestError(param, f"must be a whole number of at least {low}, got {value!r}")
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    return int(value)
 
 
 def _seed(value: object) -> int:

@@ -165,7 +165,9 @@ def _hook_problem(hook: Hook) -> str | None:
     for node in _body(hook.module, hook.owner):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == hook.name:
             arguments = node.args
-            names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+            names = {
+                a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+            }
             missing = [p for p in hook.parameters if p not in names]
             return f"{where} lacks {', '.join(missing)}" if missing else None
     return f"{where} is gone"
@@ -205,7 +207,10 @@ def _parse(module: str) -> ast.Module | None:
         return None
     relative = Path(*module.split(".")[1:])
     for root in package.submodule_search_locations:
-        for path in (Path(root) / relative / "__init__.py", (Path(root) / relative).with_suffix(".py")):
+        for path in (
+            Path(root) / relative / "__init__.py",
+            (Path(root) / relative).with_suffix(".py"),
+        ):
             if path.is_file():
                 return ast.parse(path.read_text())
     return None

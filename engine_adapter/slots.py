@@ -74,8 +74,6 @@ class FrameHistory:
         """Writes one row per slot: ``auxiliary`` int32 ``[n, streams - 1]``."""
         self._ids[slots, positions] = auxiliary
 
-    def gather(
-        self, slots: NDArray[np.int64], positions: NDArray[np.int64]
-    ) -> NDArray[np.int32]:
+    def gather(self, slots: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int32]:
         """Rows at ``(slots[i], positions[i])``, int32 ``[n, streams - 1]``."""
         return self._ids[slots, positions]

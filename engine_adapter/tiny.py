@@ -90,9 +90,7 @@ def make_tiny(
     spec.save(path)
     config = _config(recipe, spec, hidden, layers)
     (path / CONFIG_FILE).write_text(json.dumps(config, indent=1) + "\n")
-    save_file(
-        _weights(recipe, spec, config, seed), path / WEIGHTS_FILE, metadata={"format": "pt"}
-    )
+    save_file(_weights(recipe, spec, config, seed), path / WEIGHTS_FILE, metadata={"format": "pt"})
     (path / TOKENIZER_FILE).parent.mkdir(exist_ok=True)
     byte_tokenizer().save(str(path / TOKENIZER_FILE))
     _make_codec(recipe, spec, path / CODEC_FOLDER, seed)

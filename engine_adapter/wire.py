@@ -6,6 +6,7 @@ as plain values that msgpack keeps.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -52,9 +53,7 @@ class WireRequest:
             seed=request.seed,
             cfg_scale=request.cfg_scale,
             room=room,
-            sampling={
-                m: (s.temperature, s.top_k, s.top_p) for m, s in request.sampling.items()
-            },
+            sampling={m: (s.temperature, s.top_k, s.top_p) for m, s in request.sampling.items()},
             auxiliary=pack_auxiliary(request.prompt),
             unconditional=None if unconditional is None else unconditional[:, 0].tolist(),
             unconditional_auxiliary=(
@@ -100,3 +99,12 @@ def unpack_auxiliary(data: bytes, num_streams: int) -> NDArray[np.int32] | None:
     if not data:
         return None
     return np.frombuffer(data, dtype=np.int32).reshape(-1, num_streams - 1)
+
+
+def prompt_salt(auxiliary: bytes) -> str | None:
+    """Prefix-cache salt of a prompt, from its packed auxiliary streams.
+
+    vLLM hashes the ids of stream 0 alone: prompts that differ in the other streams must
+    not share blocks. None where these are empty, so that plain prompts do share.
+    """
+    return hashlib.sha256(auxiliary).hexdigest() if auxiliary else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -33,10 +34,10 @@ MAX_MODEL_LEN = 512
 
 ROOMY = Setup(max_rows=8, kv_blocks=2000, max_batched_tokens=2048, prefix_cache=True)
 # Hardly more blocks than one guided unit needs, an odd number of rows, and a step budget
-# that cuts a prompt of 300 ids into dozens of chunks.
-STARVED = Setup(max_rows=7, kv_blocks=30, max_batched_tokens=12, prefix_cache=False)
+# that cuts a prompt of 300 ids into a dozen chunks.
+STARVED = Setup(max_rows=15, kv_blocks=30, max_batched_tokens=24, prefix_cache=False)
 # As starved, but preempted requests may find their own blocks again.
-STARVED_CACHED = Setup(max_rows=7, kv_blocks=30, max_batched_tokens=12, prefix_cache=True)
+STARVED_CACHED = dataclasses.replace(STARVED, prefix_cache=True)
 
 
 class Harness:

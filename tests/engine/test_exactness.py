@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from engine_adapter.request import Result, SpeechRequest
+from engine_adapter.request import Chunk, Result, SpeechRequest
 from tests.engine.harness import (
     ROOMY,
     STARVED,
@@ -65,27 +65,34 @@ def test_scale_one_is_no_guidance(roomy: Harness, cases: list[Case]) -> None:
 
 def test_preempted_and_resumed_in_chunked_prefills(starved: Harness, cases: list[Case]) -> None:
     """Units are preempted whole and go on with the same ids; prompts come in many chunks."""
-    longest = max(len(case.request.prompt) for case in cases)
-    assert longest > 10 * STARVED.max_batched_tokens
-    preempted = 0
-    for _ in range(3):
-        results = starved.run(starved.together(requests_of(cases)))
-        check(cases, results)
-        preempted += sum(result.preemptions for result in results)
-    assert preempted >= 20
+    assert max(len(case.request.prompt) for case in cases) > 10 * STARVED.max_batched_tokens
+    # Short contexts fill the rows and then outgrow the blocks.
+    short = sorted(cases, key=_context_rows)[:16]
+    crowd = cases * 2 + short * 5
+    results = starved.run(starved.together(requests_of(crowd)))
+    check(crowd, results)
+    assert sum(result.preemptions for result in results) >= 20
     pairs = starved.counters()
     assert pairs["preempted"] == pairs["resumed"] > 0
 
 
-def test_more_guided_requests_than_rows(starved: Harness, reference: Reference) -> None:
-    """200 requests through few rows: all finish, in the order in which they came."""
+def _context_rows(case: Case) -> int:
+    return len(case.request.prompt) + len(case.request.unconditional_ids or ())
+
+
+@pytest.mark.parametrize("setup", [ROOMY, STARVED], ids=["8 rows", "15 rows"])
+def test_many_more_requests_than_rows(
+    setup: Setup, harness_for: Callable[[Setup], Harness], reference: Reference
+) -> None:
+    """200 requests, most of them guided: all finish, in the order in which they came."""
+    harness = harness_for(setup)
     few = stable_requests(reference, 10, seed=11, max_frames=(3, 8), max_text_tokens=(3, 6)).kept
     many = [few[i % len(few)] for i in range(200)]
     started: list[int] = []
 
     async def one(index: int, request: SpeechRequest) -> Result:
-        chunks = []
-        async for chunk in starved.engine.stream(starved.engine.prepare(request)):
+        chunks: list[Chunk] = []
+        async for chunk in harness.engine.stream(harness.engine.prepare(request)):
             if not chunks:
                 started.append(index)
             chunks.append(chunk)
@@ -101,11 +108,11 @@ def test_more_guided_requests_than_rows(starved: Harness, reference: Reference) 
         tasks = [asyncio.create_task(one(i, r)) for i, r in enumerate(requests_of(many))]
         return list(await asyncio.gather(*tasks))
 
-    check(many, starved.run(run()))
+    check(many, harness.run(run()))
     # Nobody is overtaken by more than the requests that can run beside it.
     late = max(position - index for position, index in enumerate(started))
-    assert late <= 4 * STARVED.max_rows
-    starved.counters()
+    assert late <= 4 * setup.max_rows
+    harness.counters()
 
 
 @pytest.mark.parametrize("setup", [ROOMY, STARVED], ids=["roomy", "starved"])
@@ -138,7 +145,9 @@ def test_aborts_leave_the_others_alone(
     async def run() -> list[Result]:
         noise = [drop(r, rng.choice((1, 2, 5, 20, 40))) for r in requests_of(dropped)]
         noise += [cancel(r, rng.random()) for r in requests_of(dropped)]
-        results, *_ = await asyncio.gather(harness.together(requests_of(kept)), *noise)
+        others = asyncio.gather(*noise)
+        results = await harness.together(requests_of(kept))
+        await others
         return results
 
     check(kept, harness.run(run()))

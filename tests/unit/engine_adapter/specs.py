@@ -42,7 +42,7 @@ def small_spec(
         pad = 0 if boundary == "forced" and index % 2 else first
         streams.append(Stream(first + 1, size, pad, delay))
         first += 1 + size
-    prompts: dict[Output, tuple[int | str, ...]] = {o: (TURN, "text") for o in OUTPUTS}
+    prompts: dict[Output, tuple[int | str, ...]] = dict.fromkeys(OUTPUTS, (TURN, "text"))
     return StreamSpec(
         family="small",
         vocab_size=first,

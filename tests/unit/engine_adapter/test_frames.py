@@ -39,7 +39,7 @@ def written(spec: StreamSpec, output: Output, seed: int, end_rate: float) -> tup
     end_rate=st.sampled_from([0.0, 0.2, 0.9]),
     sizes=chunk_sizes,
 )
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_text_and_codes_are_those_defined_for_any_chunking(
     data: st.DataObject, seed: int, end_rate: float, sizes: list[int]
 ) -> None:

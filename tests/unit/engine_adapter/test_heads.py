@@ -30,7 +30,9 @@ def every_stream(heads: CodecHeads, hidden: Tensor) -> list[tuple[Tensor, Tensor
     return parts
 
 
-def assert_plain(spec: StreamSpec, dtype: torch.dtype = torch.float32, within: float = 1e-4) -> None:
+def assert_plain(
+    spec: StreamSpec, dtype: torch.dtype = torch.float32, within: float = 1e-4
+) -> None:
     model = PlainModel(spec, dtype=dtype)
     hidden = torch.randn((5, HIDDEN), generator=torch.Generator().manual_seed(1)).to(dtype)
     streams = every_stream(model.codec_heads, hidden)

@@ -14,6 +14,7 @@ from engine_adapter.noise import gumbel
 from engine_adapter.request import MAX_SEED
 
 Counter = tuple[int, int, int, int]
+Word = int | Tensor
 
 # Whoever changes one of these changes what every seed stands for.
 GOLDEN: dict[Counter, float] = {
@@ -36,7 +37,7 @@ counters = st.tuples(
 )
 
 
-def noise(seed: int | Tensor, step: int | Tensor, stream: int | Tensor, ids: int | Tensor) -> Tensor:
+def noise(seed: Word, step: Word, stream: Word, ids: Word) -> Tensor:
     return gumbel(*(torch.as_tensor(word) for word in (seed, step, stream, ids)))
 
 
@@ -72,13 +73,13 @@ def test_a_value_does_not_depend_on_what_is_computed_with_it(batch: list[Counter
 
 
 def test_it_is_finite_float32_for_millions_of_counters() -> None:
-    steps, ids = torch.arange(64)[:, None], torch.arange(2**16)
+    steps, ids = torch.arange(16)[:, None], torch.arange(2**16)
     for seed in (0, MAX_SEED):
         values = noise(seed, steps, 3, ids)
         assert values.dtype == torch.float32
         # -log(-log(u)) for u from 2**-24 to 1 - 2**-24.
-        assert -2.82 < values.min().item() < -2.6
-        assert 14 < values.max().item() < 16.7
+        assert -2.82 < values.min().item() < -2.5
+        assert 13 < values.max().item() < 16.7
 
 
 def test_it_is_distributed_as_standard_gumbel() -> None:

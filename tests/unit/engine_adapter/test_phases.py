@@ -107,7 +107,7 @@ def asks(draw: st.DrawFn, spec: StreamSpec) -> Ask:
 
 
 @given(st.data())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_a_batch_in_any_order_writes_what_each_request_defines(data: st.DataObject) -> None:
     spec = data.draw(specs)
     requests = data.draw(st.lists(asks(spec), min_size=1, max_size=5))
@@ -129,7 +129,7 @@ def test_a_batch_in_any_order_writes_what_each_request_defines(data: st.DataObje
 
 
 @given(st.data())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_a_request_stays_in_its_room_and_audio_ends_with_a_whole_tail(
     data: st.DataObject,
 ) -> None:

