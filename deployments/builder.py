@@ -40,7 +40,7 @@ def build(args: dict[str, Any]) -> Application:
 
 def _engines(model: ModelSettings, service: ServiceSettings) -> Application:
     deployment = serve.deployment(EngineReplica).options(
-        name=f"engine-{model.id}",
+        name=f"engine-{model.id.replace('/', '--')}",  # it names log files
         num_replicas=model.replicas,
         max_ongoing_requests=model.max_concurrent_requests + _REFUSALS_AT_ONCE,
         max_queued_requests=_INGRESS_CONCURRENCY,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,7 @@ class Catalog:
         self.created = created
         self._models = {m.id: ServedModel(m, engines[m.id]) for m in settings.models}
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._models.values())
 
     def model(self, model_id: str) -> ServedModel:

@@ -136,9 +136,9 @@ class EngineReplica:
         stream_id = f"{request_id}-{uuid.uuid4().hex[:8]}"  # a client may send an id twice
         frames = FrameGroups(self._schedule, self._right_context)
         reason: FinishReason | None = None
-        await self._vocoder.open.remote(stream_id)
         chunks = self._engine.stream(resolved, stream_id)
         try:
+            await self._vocoder.open.remote(stream_id)
             async for chunk in chunks:
                 reason = chunk.finish_reason
                 group = frames.add(chunk.codes[:, self._first_codec_stream :])

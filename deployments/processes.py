@@ -55,11 +55,14 @@ def kill_descendants() -> None:
 
 def _reap() -> None:
     # Not every init does it for the children of a process that exits.
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return
+    deadline = time.monotonic() + 1
+    while time.monotonic() < deadline:
+        try:
+            ended, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not ended:
+            time.sleep(0.01)
 
 
 def _send(number: signal.Signals) -> None:

@@ -33,16 +33,17 @@ class EngineSettings(_Settings):
         max_batched_tokens: prompt and generated tokens of a step; None: vLLM's choice.
         max_model_len: rows of one request, prompt included; None: what the model allows.
         gpu_memory_utilization: share of the GPU's memory; the vocoder needs the rest.
+            None: vLLM's choice.
         cpus, gpus: Ray resources of the replica; a GPU may be shared with the vocoder.
     """
 
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
-    max_rows: int = Field(64, ge=2)
+    max_rows: int = Field(64, ge=1)
     kv_blocks: int | None = Field(None, ge=1)
     max_batched_tokens: int | None = Field(None, ge=1)
     max_model_len: int | None = Field(None, ge=1)
     prefix_cache: bool = True
-    gpu_memory_utilization: float = Field(0.8, gt=0, le=1)
+    gpu_memory_utilization: float | None = Field(None, gt=0, le=1)
     cpus: Cpus = 1
     gpus: Gpus = 0
 
@@ -87,7 +88,7 @@ class ModelSettings(_Settings):
         max_concurrent_requests: per replica; further requests are refused with 429.
     """
 
-    id: str = Field(min_length=1)
+    id: str = Field(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$")
     path: str = Field(min_length=1)
     voices: list[str] = Field(["default"], min_length=1)
     replicas: int = Field(1, ge=1)

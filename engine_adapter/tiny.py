@@ -175,6 +175,7 @@ def _weights(
     head[ends, -1] = recipe.end_bias
     if spec.text is not None:
         first = spec.text.first_id
+        head[first : spec.text.end] *= 0.6  # or the largest of so many outdo every end
         head[first + 0x20 : first + 0x7F, -1] = recipe.ascii_bias
     weights["lm_head.weight"] = head
     weights[STREAM_EMBEDDING] = normal(spec.num_streams, hidden, scale=0.3)
@@ -189,7 +190,7 @@ def _embedding(spec: StreamSpec, random: Tensor) -> Tensor:
         embedding[stream.first_id : stream.end, -1] = 0
         embedding[stream.pad_id, -1] = 0
     if spec.pad_embedding == "sum":  # else text rows were all alike: one text id, eight pads
-        embedding[0] /= spec.num_streams
+        embedding[0] /= 2 * spec.num_streams
     return embedding
 
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from deployments.commands import CommandError
 
 if TYPE_CHECKING:
-    from engine_adapter.engine import EngineConfig
+    from engine_adapter.engine import EngineConfig, SpeechEngine
+    from vocoder_service.vocoder import Vocoder
 
 HELP = "generate for a file of requests, without a service"
 
@@ -42,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     from deployments.model_directory import locate
     from engine_adapter.engine import EngineConfig
+    from engine_adapter.request import EngineUnavailable
 
     if not options.requests.is_file():
         raise CommandError(f"{options.requests}: no such file")
@@ -55,8 +57,11 @@ def run(options: argparse.Namespace) -> int:
             max_model_len=options.max_model_len,
             prefix_cache=not options.no_prefix_cache,
         )
-        asyncio.run(_generate(options, config))
     except (ValueError, OSError) as error:
+        raise CommandError(str(error)) from error
+    try:
+        asyncio.run(_generate(options, config))
+    except (OSError, EngineUnavailable) as error:
         raise CommandError(str(error)) from error
     return 0
 
@@ -65,23 +70,17 @@ async def _generate(options: argparse.Namespace, config: EngineConfig) -> None:
     from tqdm import tqdm
 
     from deployments.offline import Answers
-    from engine_adapter.checkpoint import ModelDirectory
-    from engine_adapter.engine import SpeechEngine
-    from vocoder_service.codec import load_codec
-    from vocoder_service.vocoder import Vocoder
 
-    vocoder = None
     if options.wav_dir is not None:
         options.wav_dir.mkdir(parents=True, exist_ok=True)
-        model = ModelDirectory.open(config.model)
-        codebooks = model.spec.num_streams - model.spec.codec_first_stream
-        vocoder = Vocoder(load_codec(model.codec, num_codebooks=codebooks))
     with options.requests.open("rb") as requests, options.output.open("w") as output:
-        engine = SpeechEngine(config)
+        lines = sum(1 for line in requests if line.strip())
+        requests.seek(0)
+        engine, vocoder = _start(config, wants_audio=options.wav_dir is not None)
         try:
             answers = Answers(engine, vocoder, options.wav_dir)
             began = time.perf_counter()
-            with tqdm(unit="request", disable=None) as progress:
+            with tqdm(total=lines, unit="request", disable=None) as progress:
                 async for record in answers.answer(requests):
                     output.write(json.dumps(record) + "\n")
                     output.flush()
@@ -91,6 +90,27 @@ async def _generate(options: argparse.Namespace, config: EngineConfig) -> None:
         finally:
             engine.shutdown()
     if answers.failed:
-        print(f"{answers.failed} requests failed: see their error", file=sys.stderr)
+        print(f"{answers.failed} of {lines} requests failed: see their error", file=sys.stderr)
     if options.stats is not None:
         options.stats.write_text(json.dumps(stats, indent=1) + "\n")
+
+
+def _start(config: EngineConfig, *, wants_audio: bool) -> tuple[SpeechEngine, Vocoder | None]:
+    """
+    Raises:
+        CommandError: the model is not complete, or vLLM does not start.
+    """
+    from engine_adapter.checkpoint import ModelDirectory
+    from engine_adapter.engine import SpeechEngine
+    from vocoder_service.codec import load_codec
+    from vocoder_service.vocoder import Vocoder
+
+    try:
+        vocoder = None
+        if wants_audio:
+            model = ModelDirectory.open(config.model)
+            codebooks = model.spec.num_streams - model.spec.codec_first_stream
+            vocoder = Vocoder(load_codec(model.codec, num_codebooks=codebooks))
+        return SpeechEngine(config), vocoder
+    except (ValueError, OSError, RuntimeError) as error:
+        raise CommandError(f"{config.model}: {error}") from error

@@ -69,7 +69,8 @@ def _serve(options: argparse.Namespace) -> None:
         with local_service.running(config, directory) as url:
             print(f"ready: {url}", *(_example(url, model) for model in models), sep="\n")
             sys.stdout.flush()
-            signal.pause()
+            while True:
+                signal.pause()
     except local_service.StartError as error:
         logs = directory / "session_latest" / "logs"
         if logs.exists():

@@ -67,8 +67,8 @@ def test_preempted_and_resumed_in_chunked_prefills(starved: Harness, cases: list
     """Units are preempted whole and go on with the same ids; prompts come in many chunks."""
     assert max(len(case.request.prompt) for case in cases) > 10 * STARVED.max_batched_tokens
     # Short contexts fill the rows and then outgrow the blocks.
-    short = sorted(cases, key=_context_rows)[:16]
-    crowd = cases * 2 + short * 5
+    short = sorted(cases, key=_context_rows)[:6]
+    crowd = cases + short * 40
     results = starved.run(starved.together(requests_of(crowd)))
     check(crowd, results)
     assert sum(result.preemptions for result in results) >= 20

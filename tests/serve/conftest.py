@@ -35,7 +35,7 @@ def service(serve_config: Path) -> Iterator[Service]:
     """One service for all tests that leave it as they found it."""
     with running_service(serve_config) as running:
         yield running
-        running.stop()
+        running.stop(ctrl_c=True)
 
 
 @pytest.fixture(scope="module")

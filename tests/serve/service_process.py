@@ -65,11 +65,18 @@ class Service:
         for pid in cores:
             os.kill(pid, signal.SIGKILL)
 
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Signals it, and checks that it ends well and leaves no process and no file."""
+    def stop(self, *, ctrl_c: bool = False) -> None:
+        """Stops it, and checks that it ends well and leaves no process and no file.
+
+        Args:
+            ctrl_c: as a terminal does, which signals every process of the group.
+        """
         started = self.descendants()
         assert started
-        self.process.send_signal(number)
+        if ctrl_c:
+            os.killpg(self.process.pid, signal.SIGINT)
+        else:
+            self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(timeout=60) == 0
         left = []
         for pid, identity in started.items():

@@ -97,6 +97,7 @@ class StepReport:
         lock_steps: pairs that were in lock-step when the step was planned.
         preempted: orders of the units preempted, in turn.
         admitted: orders of the units whose leader was admitted, in turn.
+        half_admitted: those whose other row was not, although tokens were left.
         sampled: rows that wrote a row.
         held: rows that were computed to the end and wrote nothing.
     """
@@ -105,6 +106,7 @@ class StepReport:
     lock_steps: list[Unit[SimRow]] = field(default_factory=list)
     preempted: list[int] = field(default_factory=list)
     admitted: list[int] = field(default_factory=list)
+    half_admitted: list[int] = field(default_factory=list)
     sampled: set[SimRow] = field(default_factory=set)
     held: set[SimRow] = field(default_factory=set)
 
@@ -250,6 +252,10 @@ class Simulator:
             budget -= tokens
             if row is unit.leader:
                 self._note_admission(unit)
+        admitted = [self.units[order] for order in self._report.admitted if budget]
+        self._report.half_admitted = [
+            unit.order for unit in admitted if not all(row.running for row in unit.rows)
+        ]
 
     def _note_admission(self, unit: Unit[SimRow]) -> None:
         self._report.admitted.append(unit.order)

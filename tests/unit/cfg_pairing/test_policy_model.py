@@ -76,6 +76,7 @@ class Checked:
         waiting = [unit.order for unit in units if unit.order not in running]
         assert max(running, default=-1) < min(waiting, default=self.simulator.unborn)
         assert report.admitted == sorted(report.admitted)
+        assert report.half_admitted == []
         assert report.preempted == sorted(report.preempted, reverse=True)
 
     def _check_progress(self, report: StepReport, live: set[int], before: dict[int, int]) -> None:
@@ -183,7 +184,8 @@ def storms(draw: st.DrawFn) -> tuple[Limits, list[Job]]:
         prompt = draw(st.integers(1, room - 3))
         text = draw(st.integers(1, room - prompt - 2))
         audio = draw(st.integers(1, room - prompt - text - 1))
-        requests.append(Job(prompt, text, audio, guided=True))
+        unconditional = draw(st.none() | st.integers(1, prompt))
+        requests.append(Job(prompt, text, audio, True, unconditional))
     return tight, requests
 
 

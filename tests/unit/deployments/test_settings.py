@@ -33,6 +33,7 @@ def model(**changes: Any) -> dict[str, Any]:
         ({"models": [model(engine={"max_rows": "64"})]}, "models.0.engine.max_rows"),
         ({"models": [model(engine={"cpus": float("nan")})]}, "models.0.engine.cpus"),
         ({"models": [model(voices=[])]}, "models.0.voices"),
+        ({"models": [model(id="../a b")]}, "models.0.id"),
         ({"models": [model(vocoder={"first_window": 9, "max_window": 8})]}, "models.0.vocoder"),
         ({"models": [model(), model()]}, ""),
         ({"models": [model()], "service": {"drain_seconds": 0}}, "service.drain_seconds"),

@@ -280,12 +280,15 @@ def test_new_slots_are_done_until_a_request_starts() -> None:
     assert table.phases(np.arange(5)).tolist() == [Phase.DONE] * 5
 
 
-def test_a_used_slot_starts_afresh() -> None:
-    spec = small_spec()
+@pytest.mark.parametrize("boundary", ["forced", "sampled"])
+def test_a_used_slot_starts_afresh(boundary: str) -> None:
+    spec = small_spec(boundary=boundary)
     driver = Driver(spec, PhaseTable(spec, 1))
-    for seed in range(4):
-        ask = Ask("text+audio", 2, 40, max_frames=3 - seed % 2 * 2, seed=seed)
+    cut_short = Ask("text+audio", 2, 40, max_frames=1, max_text_tokens=2, end_rate=0.0)
+    ends_itself = Ask("text+audio", 2, 40, seed=1, end_rate=0.9)
+    for ask, reason in ((cut_short, "length"), (ends_itself, "stop"), (cut_short, "length")):
         driver.start(0, ask)
         while driver.live:
             driver.step([0])
         assert driver.answers[0].rows == answer(spec, ask).rows
+        assert driver.answers[0].reason == reason

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine_adapter.families import FAMILIES
 from engine_adapter.phases import Finish
-from engine_adapter.spec import Output, StreamSpec
+from engine_adapter.spec import Output, SamplingDefaults, StreamSpec
 from tests.unit.engine_adapter.oracle import Ask, answer
 from tests.unit.engine_adapter.specs import AUDIO_BEGIN, END, TEXT_FIRST, small_spec
 from tests.unit.engine_adapter.worker import ByHand, Worker, companion_of, hidden_state
@@ -181,10 +181,11 @@ def test_the_one_that_is_left_of_a_pair_writes_nothing_more(removed: int) -> Non
     pair = worker.add_pair("a", seed=1)
     worker.run(pair, 2)
     worker.remove(pair[removed])
-    other = worker.add("b", seed=2)  # takes the slot that was given back
-    assert other.leader is None
-    output = worker.sample([pair[1 - removed], "b"])
-    assert output.emitted.tolist() == [False, True]
+    # A guided request takes the slot that was given back, and waits for a companion.
+    worker.add("b", seed=2, cfg_scale=2.0, unconditional_ids=[1])
+    worker.sample(["b"])
+    for batch in ([pair[1 - removed], "b"], ["b", pair[1 - removed]], ["b"]):
+        assert not worker.sample(batch).emitted.any()
     assert worker.written["b"].rows == [[AUDIO_BEGIN, 0, 0]]
     worker.remove(pair[1 - removed])
     assert len(worker.step) == 1
@@ -197,6 +198,20 @@ def test_a_new_request_in_a_used_slot_starts_afresh() -> None:
     for worker in (used, fresh):
         worker.add("b", seed=9)
     assert used.run(["b"], 8) == fresh.run(["b"], 8)
+
+
+def test_a_name_used_again_is_a_new_request() -> None:
+    used, fresh = Worker(SPEC), Worker(SPEC)
+    for name in "ab":
+        used.add(name, seed=1)
+    used.run(["a", "b"], 3)
+    for name in "ba":
+        used.remove(name)
+    for worker in (used, fresh):
+        worker.add("b", seed=2)
+        worker.add("a", seed=3)
+    assert used.run(["a", "b"], 5) == fresh.run(["a", "b"], 5)
+    assert used.written == fresh.written
 
 
 def test_removing_what_is_unknown_does_nothing() -> None:
@@ -243,6 +258,22 @@ def test_min_frames_and_min_tokens_mask_the_ends() -> None:
     for name in names:
         rows = worker.written[name].rows
         assert all(row[0] not in spec.audio_end_ids for row in rows)
+
+
+def test_padding_takes_no_place_among_the_top_k() -> None:
+    """Stream 1 has fewer candidates than its group is wide."""
+    spec = small_spec((0, 0), sizes=(9, 8))
+    worker = Worker(spec)
+    (group,) = worker.model.codec_heads.groups
+    assert group.shape[1] > group.sizes[1]
+    names = [f"r{seed}" for seed in range(60)]
+    for seed, name in enumerate(names):
+        worker.add(name, seed=seed, temperature=1.0, top_k=2, top_p=1.0)
+    worker.run(names, 2)
+    sampling = {"audio": SamplingDefaults(1.0, 2)}
+    for seed, name in enumerate(names):
+        by_hand = ByHand(worker.model, name, seed, sampling)  # type: ignore[arg-type]
+        assert worker.written[name].rows[1][1] == by_hand.audio(1, 1, end_allowed=False)
 
 
 def test_the_input_is_the_prompt_and_then_what_was_written() -> None:

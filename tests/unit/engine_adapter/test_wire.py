@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from engine_adapter.families import FAMILIES
 from engine_adapter.request import MAX_SEED, SpeechRequest, resolve
 from engine_adapter.spec import SamplingDefaults
-from engine_adapter.wire import KEY, WireRequest, pack_auxiliary, unpack_auxiliary
+from engine_adapter.wire import (
+    KEY,
+    WireRequest,
+    pack_auxiliary,
+    prompt_salt,
+    unpack_auxiliary,
+)
 
 DEMO = FAMILIES["demo"]
 
@@ -117,3 +123,11 @@ def test_unpack_undoes_pack(streams: int, data: st.DataObject) -> None:
     if auxiliary is not None:
         assert auxiliary.dtype == np.int32
         assert auxiliary.tolist() == rows[:, 1:].tolist()
+
+
+def test_prompts_are_salted_by_their_auxiliary_streams() -> None:
+    """Stream 0 alone does not tell two prompts with audio apart."""
+    one, other = (pack_auxiliary(np.array([[1, code, 0]], dtype=np.int32)) for code in (300, 301))
+    assert prompt_salt(one) == prompt_salt(bytes(one))
+    assert prompt_salt(one) != prompt_salt(other)
+    assert prompt_salt(b"") is None
