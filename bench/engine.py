@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -38,15 +39,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.rows:
         profile = replace(profile, rows=tuple(sorted(set(options.rows))))
     prepare_environment()
+    # A handler of its own also interrupts the start of an engine, which blocks the event loop.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     try:
         run = asyncio.run(_run(profile))
     except MeasurementError as error:
         progress(f"failed: {error}")
         return 1
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except KeyboardInterrupt:
         progress("interrupted")
         return 130
     finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         end_children()
     if options.output is not None:
         options.output.write_text(json.dumps(to_json(run), indent=1) + "\n")
@@ -72,10 +78,11 @@ def _positive(text: str) -> int:
     return value
 
 
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 async def _run(profile: Profile) -> Run:
-    task = asyncio.current_task()
-    assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     begun, threads = time.monotonic(), engine_threads()
     machine = describe()
     plan = list(sessions(profile))
@@ -91,6 +98,7 @@ async def _run(profile: Profile) -> Run:
                     measurements.append(m)
                     progress(f"    {m.variant}, {m.rows} rows: {m.step_ms:.2f} ms")
             load.append(os.getloadavg()[0])
+            gc.collect()  # engines are in reference cycles
     return Run(
         profile=profile,
         machine=machine,

@@ -2,8 +2,9 @@
 
 A *unit* is a request: one row, or a guided pair of rows once it writes audio. Units
 are admitted in order of arrival and preempted in the opposite order, always whole, so
-every running unit is older than every waiting one and the oldest always progresses:
-no deadlock, and nobody is overtaken.
+every running unit is older than every waiting one: no deadlock, and nobody is overtaken.
+The oldest progresses in every step, or, once its text is written and its second row has
+to be found, waits at the head of the queue for the next unit to end.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A draw depends on nothing else, so a result does not change with the batch, with a
 preemption, with the device's generator or with whoever else is served. The mixing
 function is the 32-bit finaliser ``lowbias32`` of Chris Wellons' hash prospector,
-applied once per counter word, in 64-bit integers that hold 32-bit values.
+applied once per counter word, in 64-bit integers that hold 32-bit values. The state has
+32 bits: two draws of a long request may share their noise by chance, no more.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -150,10 +149,15 @@ def resolve(
         for item in spec.prompts[request.output]:
             ids.extend(encoded_text if isinstance(item, str) else [item])
         prompt = prompt_rows("text", ids, spec)
-    scale = _number("cfg_scale", request.cfg_scale, low=1.0)
-    writes_audio = "audio" in request.output
-    if scale > 1.0 and not writes_audio:
-        raise RequestError("cfg_scale", "guidance applies to audio; this output has none")
+    # The step mixes in float32: what rounds to 1 there is no guidance.
+    scale = float(np.float32(_number("cfg_scale", request.cfg_scale, low=1.0, high=100.0)))
+    if "audio" not in request.output:
+        if scale > 1.0:
+            raise RequestError("cfg_scale", "guidance applies to audio; this output has none")
+        if request.max_frames is not None:
+            raise RequestError("max_frames", "limits audio; this output has none")
+    if "text" not in request.output and request.max_text_tokens is not None:
+        raise RequestError("max_text_tokens", "limits text; this output has none")
     return ResolvedRequest(
         prompt=prompt,
         output=request.output,
@@ -172,6 +176,8 @@ def prompt_rows(param: str, ids: Prompt, spec: StreamSpec) -> NDArray[np.int32]:
     Raises:
         RequestError: the prompt is empty, ragged, or an id is out of range.
     """
+    if not _is_sequence(ids):
+        raise RequestError(param, f"must be a list of ids or of rows, got {ids!r:.80}")
     if len(ids) == 0:
         raise RequestError(param, "is empty")
     rows = np.zeros((len(ids), spec.num_streams), dtype=np.int64)
@@ -199,34 +205,35 @@ def prompt_rows(param: str, ids: Prompt, spec: StreamSpec) -> NDArray[np.int32]:
     return rows.astype(np.int32)
 
 
+def _is_sequence(value: object) -> bool:
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+
+
 def _is_int(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _number(param: str, value: Any, *, low: float, high: float = math.inf) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise RequestError(param, f"must be a finite number, got {value!r}")
-    if not low <= value <= high:
-        bound = f"at least {low:g}" if math.isinf(high) else f"in {low:g}..{high:g}"
-        raise RequestError(param, f"must be {bound}, got {value!r}")
+def _number(param: str, value: Any, *, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise RequestError(param, f"must be a number, got {value!r}")
+    if not low <= value <= high:  # not a number is not either
+        raise RequestError(param, f"must be in {low:g}..{high:g}, got {value!r:.40}")
     return float(value)
 
 
-def _count(param: str, value: Any, *, low: int = 1) -> int | None:
+def _count(param: str, value: Any, *, low: int = 1, high: int = 2**30) -> int | None:
     if value is None:
         return None
-    if not _is_int(value) or value < low:
-        raise RequestError(param, f"must be a whole number of at least {low}, got {value!r}")
+    if not _is_int(value) or not low <= value <= high:
+        raise RequestError(param, f"must be a whole number in {low}..{high}, got {value!r:.40}")
     return int(value)
 
 
 def _seed(value: object) -> int:
     if value is None:
         return secrets.randbelow(2**31)
-    seed = _count("seed", value, low=0)
+    seed = _count("seed", value, low=0, high=MAX_SEED)
     assert seed is not None
-    if seed > MAX_SEED:
-        raise RequestError("seed", f"must be in 0..{MAX_SEED}, got {value!r}")
     return seed
 
 

@@ -16,6 +16,8 @@ from torch import Tensor
 from engine_adapter.noise import gumbel
 from engine_adapter.spec import SamplingDefaults
 
+# Below it ``logits / temperature`` leaves float32; the draw is the largest logit anyway.
+_GREEDY_BELOW = 1e-5
 _PARAMS = np.dtype(
     [("temperature", np.float32), ("top_k", np.int32), ("top_p", np.float32), ("seed", np.int64)]
 )
@@ -35,7 +37,7 @@ class SamplingTable:
 
     def put(self, slot: int, sampling: SamplingDefaults, seed: int) -> None:
         """Sets a slot. Greedy is the top candidate alone, so it needs no path of its own."""
-        greedy = sampling.temperature == 0
+        greedy = sampling.temperature < _GREEDY_BELOW
         self._params[slot] = (
             1.0 if greedy else sampling.temperature,
             1 if greedy else sampling.top_k,
@@ -104,6 +106,23 @@ def sample(logits: Tensor, ids: Tensor, batch: SamplingBatch, first_stream: int 
     return drawn
 
 
+def _largest(logits: Tensor, kept: int) -> tuple[Tensor, Tensor]:
+    """The ``kept`` largest and their places, descending, equal ones in order of place.
+
+    ``topk`` leaves the order of equal values open, and with it which of them are kept: the
+    choice would change with ``kept``, so with the rest of the batch. Equal values are rare
+    in float32, so they are looked for, and put in order only where they are found.
+    """
+    values, places = logits.topk(min(kept + 1, logits.shape[-1]), dim=-1)
+    if not (values[..., 1:] == values[..., :-1]).any():
+        return values[..., :kept], places[..., :kept]
+    wanted = int((logits >= values[..., kept - 1 : kept]).sum(-1).max())
+    places = logits.topk(wanted, dim=-1).indices.sort(dim=-1).values
+    values = logits.gather(-1, places)
+    order = values.argsort(dim=-1, descending=True, stable=True)[..., :kept]
+    return values.gather(-1, order), places.gather(-1, order)
+
+
 def _draw(
     logits: Tensor, ids: Tensor, batch: SamplingBatch, first_stream: int, kept: int
 ) -> Tensor:
@@ -115,7 +134,7 @@ def _draw(
     top_k, seed, step = whole[:, :, None, None]
     nucleus = bool((batch.top_p < 1).any())
     if kept < width or nucleus:
-        values, places = logits.topk(kept, dim=-1)
+        values, places = _largest(logits, kept)
         candidates = ids.expand(n, streams, width).gather(-1, places)
     else:
         values, candidates = logits, ids.expand(n, streams, width)

@@ -181,12 +181,19 @@ def _attribute_problem(attribute: Attribute) -> str | None:
                 targets = inner.targets
             elif isinstance(inner, ast.AnnAssign):
                 targets = [inner.target]
-            for target in targets:
-                name = target.attr if isinstance(target, ast.Attribute) else None
-                name = target.id if isinstance(target, ast.Name) else name
-                if name == attribute.name:
-                    return None
+            if any(_declares(target, attribute.name, of_class=inner is node) for target in targets):
+                return None
     return f"{attribute.module}.{attribute.owner}.{attribute.name} is gone"
+
+
+def _declares(target: ast.expr, name: str, of_class: bool) -> bool:
+    """Whether an assignment to ``target`` sets ``self.name``, or ``name`` of the class."""
+    if isinstance(target, ast.Tuple):
+        return any(_declares(part, name, of_class) for part in target.elts)
+    if isinstance(target, ast.Attribute):
+        owner = target.value
+        return target.attr == name and isinstance(owner, ast.Name) and owner.id == "self"
+    return of_class and isinstance(target, ast.Name) and target.id == name
 
 
 def _body(module: str, owner: str) -> list[ast.stmt]:

@@ -109,22 +109,48 @@ class StreamSpec:
     def __post_init__(self) -> None:
         if not self.streams or self.streams[0].delay != 0:
             raise SpecError("stream 0 must exist and have delay 0")
-        if self.min_frames < 1:
-            raise SpecError("min_frames must be at least 1")
+        if any(s.delay < 0 or s.size < 1 for s in self.streams):
+            raise SpecError("a stream has a negative delay or no codes")
+        if not self.audio_end_ids or self.min_frames < 1:
+            raise SpecError("audio needs an end id and at least one frame")
         if self.text_to_audio and self.text_to_audio[-1] != self.audio_begin:
             raise SpecError("text_to_audio must end with audio_begin")
         if (self.unconditional == "prompt") != bool(self.unconditional_prompt):
             raise SpecError("unconditional_prompt and unconditional='prompt' go together")
-        for output in self.prompts:
+        self._check_outputs()
+        self._check_ids()
+
+    def _check_outputs(self) -> None:
+        for output, prompt in self.prompts.items():
+            if output not in OUTPUTS or TEXT_SLOT not in prompt:
+                raise SpecError(f"prompts: {output!r} is no output, or has no place for text")
             if "text" in output and self.text is None:
                 raise SpecError(f"prompts: {output!r} needs a text range")
             if output == "text+audio" and not self.text_to_audio:
                 raise SpecError("prompts: 'text+audio' needs text_to_audio")
+            for modality in output.split("+"):
+                if modality not in self.sampling:
+                    raise SpecError(f"sampling: {modality!r} has no defaults")
+
+    def _check_ids(self) -> None:
+        """Every id exists, and those that tell phases apart are not ambiguous."""
         ids = [i for s in self.streams for i in (s.first_id, s.end - 1, s.pad_id)]
         ids += [*self.audio_end_ids, *self.text_to_audio, self.audio_begin, self.drain_id]
-        ids += [] if self.text is None else [self.text.first_id, self.text.end - 1]
+        ids += [i for prompt in self.prompts.values() for i in prompt if isinstance(i, int)]
+        ids += self.unconditional_prompt
+        if self.text is not None:
+            ids += [self.text.first_id, self.text.end - 1, *self.text.end_ids]
         if any(not 0 <= i < self.vocab_size for i in ids):
             raise SpecError("an id lies outside the vocabulary")
+        primary = self.streams[0]
+        if any(primary.first_id <= i < primary.end for i in self.audio_end_ids):
+            raise SpecError("an audio end id is a code of stream 0")
+        if self.text is not None:
+            marks = (*self.text.end_ids, *self.text_to_audio[:1])
+            if any(self.text.first_id <= i < self.text.end for i in marks):
+                raise SpecError("a text end id, or the first bridge id, is a text id")
+        if self.boundary == "sampled" and any(s.pad_id >= s.first_id for s in self.streams):
+            raise SpecError("sampled pads must lie below their stream's codes")
 
     @property
     def num_streams(self) -> int:

@@ -238,7 +238,7 @@ class SpeechStep:
 
     def _slots_of(self, request_ids: Sequence[str]) -> Indices:
         """Slots of a batch; looked up again only when the batch changed."""
-        if self._batch_ids != request_ids:
+        if not self._batch_ids or self._batch_ids != request_ids:
             self._batch_ids = list(request_ids)
             self._batch_slots = self._slots.of(request_ids)
         return self._batch_slots

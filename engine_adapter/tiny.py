@@ -55,10 +55,10 @@ class _Recipe:
 
 
 _RECIPES = {
-    "bagpiper": _Recipe("Qwen3ForCausalLM", "qwen3", "xcodec", 1024, 1.5, 1.5),
-    "opuslm": _Recipe("Olmo2ForCausalLM", "olmo2", "dac", 1024, 1.5, 1.5),
-    "opuslm-dialogue": _Recipe("LlamaForCausalLM", "llama", "dac", 1024, 1.5, 1.5),
-    "demo": _Recipe("Qwen3ForCausalLM", "qwen3", "dac", 256, 1.5, 1.5),
+    "bagpiper": _Recipe("Qwen3ForCausalLM", "qwen3", "xcodec", 1024, 2.35, 1.7),
+    "opuslm": _Recipe("Olmo2ForCausalLM", "olmo2", "dac", 1024, 3.8, 2.7),
+    "opuslm-dialogue": _Recipe("LlamaForCausalLM", "llama", "dac", 1024, 3.6, 2.6),
+    "demo": _Recipe("Qwen3ForCausalLM", "qwen3", "dac", 256, 2.3, 1.0),
 }
 
 

@@ -100,8 +100,8 @@ def as_speech_request(request: ReferenceRequest) -> SpeechRequest:
         temperature=request.temperature,
         top_k=request.top_k,
         top_p=request.top_p,
-        max_frames=request.max_frames,
-        max_text_tokens=request.max_text_tokens,
+        max_frames=request.max_frames if "audio" in request.output else None,
+        max_text_tokens=request.max_text_tokens if "text" in request.output else None,
     )
 
 

@@ -44,6 +44,14 @@ def test_mixed_requests_at_once(roomy: Harness, cases: list[Case]) -> None:
     roomy.counters()
 
 
+@pytest.fixture(scope="module")
+def growing(reference: Reference) -> list[Case]:
+    """Requests that start in one block a row and outgrow it: together they must be preempted."""
+    return stable_requests(
+        reference, 10, seed=5, max_frames=(50, 60), max_text_tokens=(20, 30), text_lengths=(1, 12)
+    ).kept
+
+
 def test_one_at_a_time(roomy: Harness, cases: list[Case]) -> None:
     check(cases, roomy.run(roomy.one_by_one(requests_of(cases))))
 
@@ -63,21 +71,20 @@ def test_scale_one_is_no_guidance(roomy: Harness, cases: list[Case]) -> None:
     assert roomy.counters()["admitted"] == before
 
 
-def test_preempted_and_resumed_in_chunked_prefills(starved: Harness, cases: list[Case]) -> None:
-    """Units are preempted whole and go on with the same ids; prompts come in many chunks."""
+def test_prompts_in_many_chunks(starved: Harness, cases: list[Case]) -> None:
     assert max(len(case.request.prompt) for case in cases) > 10 * STARVED.max_batched_tokens
-    # Short contexts fill the rows and then outgrow the blocks.
-    short = sorted(cases, key=_context_rows)[:6]
-    crowd = cases + short * 40
+    check(cases, starved.run(starved.together(requests_of(cases))))
+    starved.counters()
+
+
+def test_preempted_and_resumed(starved: Harness, growing: list[Case]) -> None:
+    """Units are preempted whole and go on with the same ids."""
+    crowd = growing * 12
     results = starved.run(starved.together(requests_of(crowd)))
     check(crowd, results)
     assert sum(result.preemptions for result in results) >= 20
     pairs = starved.counters()
     assert pairs["preempted"] == pairs["resumed"] > 0
-
-
-def _context_rows(case: Case) -> int:
-    return len(case.request.prompt) + len(case.request.unconditional_ids or ())
 
 
 @pytest.mark.parametrize("setup", [ROOMY, STARVED], ids=["8 rows", "15 rows"])
@@ -184,13 +191,13 @@ def test_a_guided_request_takes_one_row_until_its_audio(
 
 
 def test_preempted_requests_find_their_own_blocks(
-    harness_for: Callable[[Setup], Harness], family: str, cases: list[Case]
+    harness_for: Callable[[Setup], Harness], family: str, growing: list[Case]
 ) -> None:
     """The same pressure with the prefix cache on, for the family with the most outputs."""
     if family != "bagpiper":
         return
-    harness = harness_for(STARVED_CACHED)
-    results = harness.run(harness.together(requests_of(cases)))
-    check(cases, results)
-    assert sum(result.preemptions for result in results) > 0
+    harness, crowd = harness_for(STARVED_CACHED), growing * 12
+    results = harness.run(harness.together(requests_of(crowd)))
+    check(crowd, results)
+    assert sum(result.preemptions for result in results) >= 20
     harness.counters()

@@ -164,9 +164,8 @@ class _Generation:
             self._text.append(sampled)
 
     def _write_bridge(self) -> None:
-        bridge = (self._spec.audio_begin,)
-        if self._request.output == "text+audio":
-            bridge = self._spec.text_to_audio
+        after_text = self._request.output == "text+audio"
+        bridge = self._spec.text_to_audio if after_text else (self._spec.audio_begin,)
         before_audio_begin = self._conditional.length + len(bridge) - 1
         for forced in bridge:
             self._write([forced])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import (
     DynamicCache,
     LlamaConfig,
@@ -126,7 +127,7 @@ class Context:
         return self._hidden
 
 
-def _body(config: dict[str, object], weights: dict[str, Tensor], dtype: torch.dtype) -> nn.Module:
+def _body(config: dict[str, Any], weights: dict[str, Tensor], dtype: torch.dtype) -> Any:
     kind = config["model_type"]
     if kind not in _BODIES:
         raise ValueError(f"model_type {kind!r} is none of {', '.join(_BODIES)}")

@@ -30,9 +30,9 @@ def serve_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def service(serve_config: Path) -> Iterator[Service]:
-    """One service for all tests that leave it as they found it."""
+    """One service for all tests of a module, which leave it as they found it."""
     with running_service(serve_config) as running:
         yield running
         running.stop(ctrl_c=True)

@@ -11,7 +11,7 @@ from engine_adapter.families import FAMILIES
 from engine_adapter.frames import RowReader, Rows
 from engine_adapter.spec import Output, StreamSpec
 from tests.unit.engine_adapter.oracle import Answer, Ask, answer, least_rows
-from tests.unit.engine_adapter.specs import specs
+from tests.unit.engine_adapter.specs import small_spec, specs
 from tests.unit.engine_adapter.test_delay import chunk_sizes, in_chunks
 
 
@@ -60,6 +60,16 @@ def test_every_family_and_output_row_by_row(family: str, output: Output) -> None
     assert bool(result.text) == ("text" in output)
     assert bool(result.codes) == ("audio" in output)
     assert read(spec, output, list(rows[:, None])) == (result.text, result.codes)
+
+
+@pytest.mark.parametrize("boundary", ["forced", "sampled"])
+@pytest.mark.parametrize("delays", [(0,), (0, 0), (0, 1), (0, 3, 1)])
+def test_few_delays_or_none(delays: tuple[int, ...], boundary: str) -> None:
+    """Without a delay the row of the end id carries no code of any stream."""
+    spec = small_spec(delays, boundary)
+    for output in spec.outputs:
+        result, rows = written(spec, output, seed=4, end_rate=0.2)
+        assert read(spec, output, [rows]) == (result.text, result.codes)
 
 
 def test_codes_are_within_their_codebooks() -> None:

@@ -56,7 +56,7 @@ def test_they_do_so_in_half_precision(dtype: torch.dtype) -> None:
     assert_plain(FAMILIES["demo"], dtype, within=0.2)
 
 
-sizes = st.lists(st.sampled_from([1, 2, 3, 7, 8, 9, 40]), min_size=1, max_size=6)
+sizes = st.lists(st.sampled_from([1, 2, 3, 7, 8, 9, 11, 40]), min_size=1, max_size=6)
 
 
 @given(
@@ -79,6 +79,8 @@ def test_groups_hold_neighbours_and_little_padding(sizes: list[int]) -> None:
     for group in groups:
         assert group.ids.numel() <= 1.25 * sum(group.sizes)
         assert max(group.sizes) == group.shape[1]
+    ends = groups[0].ids[0, groups[0].end_columns]
+    assert ends.tolist() == list(spec.audio_end_ids)
 
 
 def test_families_are_grouped_as_they_should() -> None:
