@@ -79,7 +79,7 @@ def test_prompts_in_many_chunks(starved: Harness, cases: list[Case]) -> None:
 
 def test_preempted_and_resumed(starved: Harness, growing: list[Case]) -> None:
     """Units are preempted whole and go on with the same ids."""
-    crowd = growing * 12
+    crowd = growing * 24
     results = starved.run(starved.together(requests_of(crowd)))
     check(crowd, results)
     assert sum(result.preemptions for result in results) >= 20
@@ -196,7 +196,7 @@ def test_preempted_requests_find_their_own_blocks(
     """The same pressure with the prefix cache on, for the family with the most outputs."""
     if family != "bagpiper":
         return
-    harness, crowd = harness_for(STARVED_CACHED), growing * 12
+    harness, crowd = harness_for(STARVED_CACHED), growing * 24
     results = harness.run(harness.together(requests_of(crowd)))
     check(crowd, results)
     assert sum(result.preemptions for result in results) >= 20

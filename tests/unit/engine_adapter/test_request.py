@@ -209,12 +209,10 @@ def test_what_is_asked_holds_for_every_modality() -> None:
 
 
 def test_bounds_belong_to_the_values() -> None:
-    request = resolved(
-        seed=MAX_SEED, temperature=100, top_p=1, top_k=1, max_frames=1, max_text_tokens=1
-    )
+    request = resolved(seed=MAX_SEED, temperature=100, top_p=1, top_k=1, max_frames=1)
     assert request.seed == MAX_SEED
     assert request.sampling["audio"] == SamplingDefaults(100.0, 1, 1.0)
-    assert (request.max_frames, request.max_text_tokens) == (1, 1)
+    assert request.max_frames == 1
     assert resolved(seed=0).seed == 0
 
 

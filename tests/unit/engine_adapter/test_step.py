@@ -35,8 +35,8 @@ def run_together(spec: StreamSpec, seed: int, max_frames: int, max_text_tokens: 
                 seed=seed,
                 cfg_scale=scale,
                 unconditional_ids=[1, 2],
-                max_frames=max_frames,
-                max_text_tokens=max_text_tokens,
+                max_frames=max_frames if "audio" in written else None,
+                max_text_tokens=max_text_tokens if "text" in written else None,
             )
             units[name] = [name]
     live = set(units)

@@ -53,12 +53,11 @@ def test_nothing_is_lost_on_the_way(
         top_k=top_k,
         top_p=top_p,
         max_frames=limit,
-        max_text_tokens=limit,
         room=77,
     )
     read = sent(request)
     assert (read.output, read.seed, read.cfg_scale, read.room) == ("audio", seed, scale, 77)
-    assert (read.max_frames, read.max_text_tokens) == (limit, limit)
+    assert (read.max_frames, read.max_text_tokens) == (limit, None)
     assert read.sampling_of("audio") == SamplingDefaults(temperature, top_k, top_p)
     assert read.sampling_of("text") == SamplingDefaults(temperature, top_k, top_p)
     assert read.guided == (scale > 1)
