@@ -42,7 +42,6 @@ class EngineReplica:
         from engine_adapter.checkpoint import ModelDirectory
         from engine_adapter.engine import EngineConfig, SpeechEngine
         from vocoder_service.actor import VocoderActor
-        from vocoder_service.codec import load_codec
 
         model = ModelDirectory.open(locate(settings.path))
         vocoder, spec = settings.vocoder, model.spec
@@ -57,7 +56,6 @@ class EngineReplica:
             num_codebooks=codebooks,
         )
         self._first_codec_stream = spec.codec_first_stream
-        self._right_context = load_codec(model.codec, num_codebooks=codebooks).right_context
         self._engine = SpeechEngine(
             EngineConfig(
                 model=str(model.path), **settings.engine.model_dump(exclude={"cpus", "gpus"})
@@ -134,7 +132,7 @@ class EngineReplica:
         self, request_id: str, resolved: ResolvedRequest
     ) -> AsyncGenerator[bytes | Finished, None]:
         stream_id = f"{request_id}-{uuid.uuid4().hex[:8]}"  # a client may send an id twice
-        frames = FrameGroups(self._schedule, self._right_context)
+        frames = FrameGroups(self._schedule, self._codec.right_context)
         reason: FinishReason | None = None
         chunks = self._engine.stream(resolved, stream_id)
         try:

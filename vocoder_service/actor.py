@@ -22,6 +22,8 @@ class CodecInfo(NamedTuple):
     """Samples per frame."""
     num_codebooks: int
     codebook_size: int
+    right_context: int
+    """Frames that must follow a window before it can be decoded."""
 
 
 class _VocoderActor:
@@ -45,7 +47,11 @@ class _VocoderActor:
         """Answers once the codec is loaded and has decoded."""
         codec = self._codec
         return CodecInfo(
-            codec.sample_rate, codec.hop_length, codec.num_codebooks, codec.codebook_size
+            codec.sample_rate,
+            codec.hop_length,
+            codec.num_codebooks,
+            codec.codebook_size,
+            codec.right_context,
         )
 
     async def open(self, stream_id: str) -> None:

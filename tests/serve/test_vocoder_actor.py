@@ -54,8 +54,11 @@ async def say(actor: Any, stream_id: str, codes: np.ndarray) -> bytes:
     return pcm + rest
 
 
-async def test_the_actor_is_ready_once_it_knows_its_codec(actor: Any) -> None:
-    assert await actor.ready.remote() == CodecInfo(16000, 320, NUM_CODEBOOKS, 64)
+async def test_the_actor_is_ready_once_it_knows_its_codec(
+    actor: Any, codec_directory: Path
+) -> None:
+    context = load_codec(codec_directory).right_context
+    assert await actor.ready.remote() == CodecInfo(16000, 320, NUM_CODEBOOKS, 64, context)
     await actor.check_health.remote()
 
 
