@@ -69,6 +69,7 @@ def stable_requests(
     max_frames: tuple[int, int] = (10, 60),
     max_text_tokens: tuple[int, int] = (10, 40),
     text_lengths: tuple[int, int] = (1, 300),
+    min_rows: int = 0,
     threshold: float = THRESHOLD,
 ) -> Cases:
     """Draws requests and keeps those whose every decision is firm.
@@ -87,6 +88,8 @@ def stable_requests(
         max_frames: least and most ``max_frames`` of a request.
         max_text_tokens: least and most ``max_text_tokens`` of a request.
         text_lengths: least and most ids of a prompt's text.
+        min_rows: rows that a request must generate; others are drawn in place of shorter
+            ones, which do not count as rejected. Must be within reach of the limits above.
         threshold: the smallest margin of an unguided request (see
             :func:`required_margin`).
     """
@@ -99,6 +102,8 @@ def stable_requests(
         while True:
             request = _request(spec, rng, kind, max_frames, max_text_tokens, text_lengths)
             result = reference.generate(request)
+            if len(result.raw_ids) < min_rows:
+                continue
             if result.margin >= required_margin(request, threshold):
                 break
             rejected += 1

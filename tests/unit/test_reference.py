@@ -341,3 +341,5 @@ def test_stable_requests(family: str, load: Load) -> None:
     choosy = stable_requests(reference, 6, max_frames=(3, 3), threshold=4e-3, guided=False)
     assert choosy.rejected > 0
     assert all(r.request.cfg_scale == 1 for r in choosy.kept)
+    long = stable_requests(reference, 3, outputs=("audio",), max_frames=(6, 6), min_rows=14)
+    assert all(len(case.result.codes) == 6 for case in long.kept)
