@@ -29,6 +29,8 @@ from bench.report import Run, to_json, to_text
 from bench.sessions import Runner, progress
 from bench.window import MeasurementError
 
+_INTERRUPTED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures, prints the tables and writes the JSON; returns the exit status."""
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.rows:
         profile = replace(profile, rows=tuple(sorted(set(options.rows))))
     prepare_environment()
-    # A handler of its own also interrupts the start of an engine, which blocks the event loop.
+    # The start of an engine blocks the event loop, and vLLM drops a KeyboardInterrupt then.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     try:
@@ -47,9 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MeasurementError as error:
         progress(f"failed: {error}")
         return 1
-    except KeyboardInterrupt:
+    except SystemExit:
         progress("interrupted")
-        return 130
+        return _INTERRUPTED
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
@@ -79,7 +81,7 @@ def _positive(text: str) -> int:
 
 
 def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    raise SystemExit(_INTERRUPTED)
 
 
 async def _run(profile: Profile) -> Run:

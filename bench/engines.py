@@ -101,6 +101,7 @@ def stock_engine(
         yield engine
     finally:
         engine.shutdown()
+        del engine  # at the interpreter's exit it could not be deleted without an error
         end_children()
 
 

@@ -77,7 +77,7 @@ class Runner:
             return skipped + counted, skipped, skipped + counted, counted // 2
         frames = SKIPPED_STEPS + self.profile.steps
         # Row 1 opens audio, so row 1 + frames is the last before the tail.
-        return frames, SKIPPED_STEPS, 1 + frames, self.profile.steps // 2
+        return frames, SKIPPED_STEPS, 1 + frames, self.profile.steps // 4
 
     @contextmanager
     def _clients(self, session: Session) -> Iterator[Callable[[Variant], Client]]:

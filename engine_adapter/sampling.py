@@ -18,6 +18,7 @@ from engine_adapter.spec import SamplingDefaults
 
 # Below it ``logits / temperature`` leaves float32; the draw is the largest logit anyway.
 _GREEDY_BELOW = 1e-5
+_SORTED_WIDTH = 2048  # candidates up to which sorting all beats selecting some, on CPUs
 _PARAMS = np.dtype(
     [("temperature", np.float32), ("top_k", np.int32), ("top_p", np.float32), ("seed", np.int64)]
 )
@@ -106,13 +107,23 @@ def sample(logits: Tensor, ids: Tensor, batch: SamplingBatch, first_stream: int 
     return drawn
 
 
-def _largest(logits: Tensor, kept: int) -> tuple[Tensor, Tensor]:
-    """The ``kept`` largest and their places, descending, equal ones in order of place.
+def _largest(logits: Tensor, kept: int, ordered: bool) -> tuple[Tensor, Tensor]:
+    """The ``kept`` largest and their places; of equal ones, the first places.
 
-    ``topk`` leaves the order of equal values open, and with it which of them are kept: the
-    choice would change with ``kept``, so with the rest of the batch. Equal values are rare
-    in float32, so they are looked for, and put in order only where they are found.
+    Largest first, equal ones in order of place, if ``ordered``; in any order if not.
+
+    ``topk`` leaves open which of several equal values it keeps: the choice would change
+    with ``kept``, so with the rest of the batch. Equal values are rare in float32, so they
+    are looked for, and put in order only where they are found.
     """
+    if logits.device.type == "cpu" and not ordered and logits.shape[-1] <= _SORTED_WIDTH:
+        # numpy sorts with vector instructions, several times faster than a scalar topk.
+        host = logits.numpy()
+        least = np.sort(host, axis=-1)[..., -kept, None]
+        found = np.nonzero(host >= least)[-1]
+        if len(found) == least.size * kept:
+            places = torch.from_numpy(found).view(*logits.shape[:-1], kept)
+            return logits.gather(-1, places), places
     values, places = logits.topk(min(kept + 1, logits.shape[-1]), dim=-1)
     if not (values[..., 1:] == values[..., :-1]).any():
         return values[..., :kept], places[..., :kept]
@@ -133,13 +144,14 @@ def _draw(
     temperature, top_p = scale[:, :, None, None]
     top_k, seed, step = whole[:, :, None, None]
     nucleus = bool((batch.top_p < 1).any())
+    ordered = nucleus or bool((batch.top_k != kept).any())
     if kept < width or nucleus:
-        values, places = _largest(logits, kept)
+        values, places = _largest(logits, kept, ordered)
         candidates = ids.expand(n, streams, width).gather(-1, places)
     else:
         values, candidates = logits, ids.expand(n, streams, width)
     scores = values / temperature
-    if kept < width:
+    if kept < width and ordered:
         beyond = torch.arange(kept, device=device) >= top_k
         scores = scores.masked_fill(beyond, float("-inf"))
     if nucleus:
