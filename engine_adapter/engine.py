@@ -104,6 +104,8 @@ class SpeechEngine:
         text = request.text
         if text is not None and not isinstance(text, str):
             raise RequestError("text", f"must be a string, got {text!r}")
+        if text is not None and any("\ud800" <= character <= "\udfff" for character in text):
+            raise RequestError("text", "has half of a surrogate pair")
         encoded = None if text is None else self.tokenizer.encode(text)
         resolved = resolve(request, self.spec, encoded)
         field = "text" if text is not None else "prompt_ids"
@@ -224,7 +226,8 @@ class SpeechEngine:
         async with asyncio.timeout(timeout):
             while True:
                 stats = await self.stats()
-                if not stats or not (stats["requests"] or stats["runner_requests"]):
+                # Before the first step there are no figures, and nothing runs.
+                if not (stats.get("requests") or stats["runner_requests"]):
                     return stats
                 await asyncio.sleep(0.02)
 

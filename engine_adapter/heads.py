@@ -76,7 +76,8 @@ class CodecHeads(nn.Module):
         self.groups = group_streams(spec)
         self._ids = torch.cat([g.ids.flatten() for g in self.groups])
         for index, group in enumerate(self.groups):
-            mask = torch.zeros(group.shape)
+            # Explicit, as vLLM makes the model's dtype the default while it is built.
+            mask = torch.zeros(group.shape, dtype=torch.float32)
             for row, size in enumerate(group.sizes):
                 mask[row, size:] = float("-inf")
             self.register_buffer(f"ids_{index}", group.ids, persistent=False)
@@ -86,7 +87,8 @@ class CodecHeads(nn.Module):
         self.stream_embedding = nn.Parameter(
             torch.zeros(spec.num_streams, hidden_size, dtype=dtype), requires_grad=False
         )
-        self.register_buffer("bias", torch.zeros(len(self._ids)), persistent=False)
+        bias = torch.zeros(len(self._ids), dtype=torch.float32)
+        self.register_buffer("bias", bias, persistent=False)
 
     def take_head(self, lm_head: Tensor) -> None:
         """Copies the candidates' rows out of the full head ``[vocab, hidden]``."""

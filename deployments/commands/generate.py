@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,13 +72,20 @@ async def _generate(options: argparse.Namespace, config: EngineConfig) -> None:
 
     from deployments.offline import Answers
 
+    for written in filter(None, (options.output, options.stats)):
+        if written.exists() and written.samefile(options.requests):
+            raise CommandError(f"{written}: would overwrite the requests")
+        if not written.absolute().parent.is_dir():
+            raise CommandError(f"{written.parent}: no such directory")
     if options.wav_dir is not None:
         options.wav_dir.mkdir(parents=True, exist_ok=True)
-    with options.requests.open("rb") as requests, options.output.open("w") as output:
+    with options.requests.open("rb") as requests, ExitStack() as stack:
         lines = sum(1 for line in requests if line.strip())
         requests.seek(0)
         engine, vocoder = _start(config, wants_audio=options.wav_dir is not None)
         try:
+            # Only now: a start that fails leaves an earlier output as it is.
+            output = stack.enter_context(options.output.open("w"))
             answers = Answers(engine, vocoder, options.wav_dir)
             began = time.perf_counter()
             with tqdm(total=lines, unit="request", disable=None) as progress:

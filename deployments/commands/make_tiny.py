@@ -22,6 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from engine_adapter.tiny import make_tiny
 
+    if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
+        raise CommandError(f"{options.out}: exists and is not an empty directory")
+    if options.layers < 1:
+        raise CommandError(f"--layers: must be at least 1, got {options.layers}")
     try:
         directory = make_tiny(
             options.family, options.out, options.seed, options.hidden, options.layers

@@ -28,6 +28,7 @@ class Setup:
     max_batched_tokens: int
     prefix_cache: bool
     block_size: int = 32
+    dtype: str = "float32"
 
 
 MAX_MODEL_LEN = 512
@@ -38,6 +39,8 @@ ROOMY = Setup(max_rows=8, kv_blocks=2000, max_batched_tokens=2048, prefix_cache=
 STARVED = Setup(max_rows=15, kv_blocks=30, max_batched_tokens=24, prefix_cache=False)
 # As starved, but preempted requests may find their own blocks again.
 STARVED_CACHED = dataclasses.replace(STARVED, prefix_cache=True)
+# The precision of production: ids differ from the float32 reference, nothing else may.
+HALF = dataclasses.replace(ROOMY, dtype="bfloat16")
 
 
 class Harness:
@@ -48,7 +51,7 @@ class Harness:
         self.engine = SpeechEngine(
             EngineConfig(
                 model=model,
-                dtype="float32",
+                dtype=setup.dtype,
                 max_rows=setup.max_rows,
                 kv_blocks=setup.kv_blocks,
                 block_size=setup.block_size,

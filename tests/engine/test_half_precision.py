@@ -1,0 +1,31 @@
+"""In bfloat16 ids may differ from the reference's; everything they obey does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.engine.harness import HALF, Harness, Setup, requests_of
+from tests.reference.requests import Case
+
+pytestmark = pytest.mark.engine
+
+
+def test_every_kind_of_request(
+    harness_for: Callable[[Setup], Harness], family: str, cases: list[Case]
+) -> None:
+    """For the family with the most outputs; the others run the same code."""
+    if family != "bagpiper":
+        return
+    harness = harness_for(HALF)
+    spec = harness.engine.spec
+    results = harness.run(harness.together(requests_of(cases)))
+    for case, result in zip(cases, results, strict=True):
+        writes_audio = "audio" in case.request.output
+        assert (len(result.codes) > 0) == writes_audio
+        assert len(result.codes) <= case.request.max_frames
+        for stream, column in zip(spec.streams, result.codes.T, strict=True):
+            assert ((column >= 0) & (column < stream.size)).all()
+        assert result.finish_reason in ("stop", "length")
+    assert harness.counters()["joined"] > 0
