@@ -22,10 +22,10 @@ def test_every_kind_of_request(
     spec = harness.engine.spec
     results = harness.run(harness.together(requests_of(cases)))
     for case, result in zip(cases, results, strict=True):
-        writes_audio = "audio" in case.request.output
-        assert (len(result.codes) > 0) == writes_audio
+        assert "audio" in case.request.output or len(result.codes) == 0
         assert len(result.codes) <= case.request.max_frames
         for stream, column in zip(spec.streams, result.codes.T, strict=True):
             assert ((column >= 0) & (column < stream.size)).all()
         assert result.finish_reason in ("stop", "length")
+    assert sum(len(result.codes) for result in results) > 0
     assert harness.counters()["joined"] > 0
