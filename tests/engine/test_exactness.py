@@ -21,8 +21,8 @@ from tests.engine.harness import (
     check,
     requests_of,
 )
-from tests.reference.generate import Reference
-from tests.reference.requests import Case, stable_requests
+from tests.reference.generate import Reference, ReferenceRequest
+from tests.reference.requests import Case, required_margin, stable_requests
 
 pytestmark = pytest.mark.engine
 
@@ -66,6 +66,34 @@ def test_one_at_a_time(roomy: Harness, cases: list[Case]) -> None:
 def test_the_same_request_ten_times_in_a_row(roomy: Harness, cases: list[Case]) -> None:
     for case in (cases[0], next(c for c in cases if c.request.cfg_scale > 1)):
         check([case] * 10, roomy.run(roomy.one_by_one([as_speech_request(case.request)] * 10)))
+
+
+def test_prompts_that_differ_only_in_other_streams_share_no_blocks(
+    roomy: Harness, reference: Reference
+) -> None:
+    """vLLM's prefix cache looks at stream 0; two reference clips may agree there."""
+    spec = reference.spec
+    begin = [spec.audio_begin, *[0] * (spec.num_streams - 1)]
+    clips = [
+        [
+            begin,
+            *([s.first_id + (7 * row + code) % s.size for s in spec.streams] for row in range(99)),
+        ]
+        for code in (1, 2)
+    ]
+    for clip in clips[1:]:
+        for row, first in zip(clip, clips[0], strict=True):
+            row[0] = first[0]
+    requests = [
+        ReferenceRequest(prompt=clip, seed=seed, max_frames=8)
+        for seed in range(3)
+        for clip in clips
+    ]
+    cases = [Case(request, reference.generate(request)) for request in requests]
+    firm = [c for c in cases if c.result.margin >= required_margin(c.request)]
+    assert len({str(c.request.prompt) for c in firm}) == 2
+    check(firm * 2, roomy.run(roomy.one_by_one(requests_of(firm * 2))))
+    assert firm[0].result.raw_ids != firm[1].result.raw_ids
 
 
 def test_scale_one_is_no_guidance(roomy: Harness, cases: list[Case]) -> None:
