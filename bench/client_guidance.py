@@ -10,15 +10,13 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from bench.clients import prompt_ids
-from bench.clocks import Clocks
 from bench.plan import GUIDANCE_SCALE, SKIPPED_STEPS
-from bench.window import Frame
 from engine_adapter.spec import StreamSpec
 
 if TYPE_CHECKING:
@@ -31,25 +29,19 @@ FRAMES = BLOCK_SIZE  # counted: contexts end at every place within a block equal
 SKIPPED_FRAMES = 2  # of every stream, before its frames count
 
 
-class GuidingClient:
+class ClientGuidedClient:
     """Keeps both contexts of a request itself."""
 
     def __init__(self, engine: AsyncLLM, spec: StreamSpec) -> None:
         self._engine = engine
-        self._clocks = Clocks()
         self._spec = spec
         self._sampling = spec.sampling["audio"]
 
-    async def generate(self, number: int, frames: int) -> list[Frame]:
-        """Generates one request; says when each frame was there.
-
-        Args:
-            number: makes the prompt and the draws unique.
-        """
+    async def rows(self, number: int, frames: int) -> AsyncIterator[int]:
+        """Yields 1 per frame; see :class:`bench.clients.Client`."""
         stream, noise = self._spec.streams[0], random.Random(number)
         # The contexts begin as long as those of the other variants are in their windows.
         begun = np.random.default_rng(number).integers(stream.first_id, stream.end, SKIPPED_STEPS)
-        trajectory: list[Frame] = []
         written: list[int] = [self._spec.audio_begin, *begun.tolist()]
         conditional = prompt_ids(self._spec, number)
         unconditional = list(self._spec.unconditional_prompt)
@@ -60,8 +52,7 @@ class GuidingClient:
                 self._candidates([*unconditional, *written], f"{name}-u"),
             )
             written.append(choose(above, below, GUIDANCE_SCALE, self._sampling.temperature, noise))
-            trajectory.append(self._clocks.frame())
-        return trajectory
+            yield 1
 
     async def _candidates(self, context: list[int], name: str) -> dict[int, float]:
         """The most likely next ids and their log-probabilities."""

@@ -1,15 +1,16 @@
-"""Clients of the engines: each generates one request to its end."""
+"""Clients of the engines: each yields, message by message, how many rows arrived."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
+from bench.clocks import Clocks
 from bench.plan import GUIDANCE_SCALE, PROMPT_ROWS
-from bench.window import MeasurementError
+from bench.window import MeasurementError, Trajectory
 from engine_adapter.spec import StreamSpec
 
 if TYPE_CHECKING:
@@ -17,21 +18,16 @@ if TYPE_CHECKING:
 
     from engine_adapter.engine import SpeechEngine
 
-T = TypeVar("T")
-
 
 class Client(Protocol):
-    """Generates requests."""
+    """Generates one request."""
 
-    async def generate(self, number: int, frames: int) -> None:
-        """Generates one request.
+    def rows(self, number: int, frames: int) -> AsyncIterator[int]:
+        """Yields the new rows of each message.
 
         Args:
             number: makes the prompt and the seed unique.
             frames: codec frames, or as many tokens as their rows.
-
-        Raises:
-            MeasurementError: it was preempted or ended early.
         """
         ...
 
@@ -59,7 +55,7 @@ class SpeechClient:
         self._engine = engine
         self._scale = GUIDANCE_SCALE if guided else 1.0
 
-    async def generate(self, number: int, frames: int) -> None:
+    async def rows(self, number: int, frames: int) -> AsyncIterator[int]:
         """See :class:`Client`."""
         from engine_adapter.request import SpeechRequest
 
@@ -75,6 +71,7 @@ class SpeechClient:
             written += len(chunk.rows)
             if chunk.preemptions:
                 raise MeasurementError("a request was preempted; the KV cache is too small")
+            yield len(chunk.rows)
         if written != generated_rows(engine.spec, frames):
             raise MeasurementError(f"a request of {frames} frames ended after {written} rows")
 
@@ -86,7 +83,7 @@ class StockClient:
         self._engine = engine
         self._spec = spec
 
-    async def generate(self, number: int, frames: int) -> None:
+    async def rows(self, number: int, frames: int) -> AsyncIterator[int]:
         """See :class:`Client`."""
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
@@ -102,15 +99,23 @@ class StockClient:
             output_kind=RequestOutputKind.DELTA,
         )
         prompt = cast(Any, {"prompt_token_ids": prompt_ids(self._spec, number)})
-        async for _ in self._engine.generate(prompt, params, f"stock-{number}"):
-            pass
+        async for output in self._engine.generate(prompt, params, f"stock-{number}"):
+            yield len(output.outputs[0].token_ids)
 
 
-async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Runs all at once; when one fails, cancels the others and raises its error."""
+async def collect(client: Client, numbers: Sequence[int], frames: int) -> list[Trajectory]:
+    """Runs requests at once and notes when their rows arrive; raises what the first raised."""
+    clocks = Clocks()
+
+    async def follow(number: int) -> Trajectory:
+        trajectory = Trajectory()
+        async for rows in client.rows(number, frames):
+            trajectory.add(clocks.read(), rows)
+        return trajectory
+
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(coroutine) for coroutine in coroutines]
+            tasks = [group.create_task(follow(number)) for number in numbers]
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]

@@ -1,4 +1,4 @@
-"""CPU time of this and other processes, and the tap that notes an engine's steps."""
+"""Wall time, and CPU time of other processes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from bench.window import Frame, Step
-
-if TYPE_CHECKING:
-    from vllm.v1.engine.async_llm import AsyncLLM
+from bench.window import Reading
 
 _CPU_CLOCK = 2  # the kind of a process's clock that counts its CPU time
 
@@ -28,44 +24,10 @@ class Clocks:
             for pid in _family(child.pid)
         ]
 
-    def frame(self) -> Frame:
-        """A frame that is there now."""
-        return Frame(time.perf_counter(), *self._cpu())
-
-    def step(self, ended: float, requests: int) -> Step:
-        """A step whose output is there now.
-
-        Args:
-            ended: when the engine had ended it, by ``time.monotonic``.
-        """
-        return Step(ended, time.monotonic(), requests, *self._cpu())
-
-    def _cpu(self) -> tuple[float, float]:
-        return sum(time.clock_gettime(clock) for clock in self._engine), time.process_time()
-
-
-class StepTap:
-    """Notes the steps of a running engine as their outputs arrive.
-
-    The engine core stamps the output of each step; the times do not depend on how soon the
-    client gets round to them.
-
-    Attributes:
-        log: steps with outputs so far.
-    """
-
-    def __init__(self, engine: AsyncLLM) -> None:
-        self.log: list[Step] = []
-        self._clocks = Clocks()
-        core: Any = engine.engine_core
-        self._receive = core.get_output_async
-        core.get_output_async = self._note
-
-    async def _note(self) -> Any:
-        outputs = await self._receive()
-        if outputs.outputs:
-            self.log.append(self._clocks.step(outputs.timestamp, len(outputs.outputs)))
-        return outputs
+    def read(self) -> Reading:
+        """All clocks now, in seconds."""
+        engine = sum(time.clock_gettime(clock) for clock in self._engine)
+        return Reading(time.perf_counter(), engine, time.process_time())
 
 
 def _cpu_clock(pid: int) -> int:

@@ -22,7 +22,8 @@ class Measurement:
         step_ms: milliseconds per decode step (per frame for sequential and client-side
             variants).
         frames_per_s: frames of all requests together; tokens for stock vLLM.
-        engine_cpu_ms, client_cpu_ms, lag_ms, steps: see :class:`bench.window.Window`.
+        engine_cpu_ms, client_cpu_ms, steps, rows_per_message: see
+            :class:`bench.window.Window`.
     """
 
     variant: Variant
@@ -33,9 +34,9 @@ class Measurement:
     step_ms: float
     engine_cpu_ms: float
     client_cpu_ms: float
-    lag_ms: float
     frames_per_s: float
     steps: int
+    rows_per_message: float
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class Figure:
     step_ms: Spread
     engine_cpu_ms: Spread
     client_cpu_ms: Spread
-    lag_ms: Spread
     frames_per_s: Spread
+    rows_per_message: float
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ def figures(measurements: Iterable[Measurement]) -> list[Figure]:
             Spread.of([m.step_ms for m in group]),
             Spread.of([m.engine_cpu_ms for m in group]),
             Spread.of([m.client_cpu_ms for m in group]),
-            Spread.of([m.lag_ms for m in group]),
             Spread.of([m.frames_per_s for m in group]),
+            median(m.rows_per_message for m in group),
         )
         for (dtype, variant, rows), group in grouped.items()
     ]

@@ -76,8 +76,8 @@ def _figures_table(dtype: str, summary: Sequence[Figure]) -> str:
             _spread(figure.step_ms, 2),
             f"{figure.engine_cpu_ms.median:.2f}",
             f"{figure.client_cpu_ms.median:.2f}",
-            f"{figure.lag_ms.median:.2f}",
             _spread(figure.frames_per_s, 0),
+            f"{figure.rows_per_message:.2f}",
         ]
         for figure in summary
         if figure.dtype == dtype

@@ -1,10 +1,10 @@
-"""From times of steps, or of the arrival of frames, to the time of one of them. Pure."""
+"""From the arrival times of rows to the time of a decode step. Pure."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
@@ -13,124 +13,102 @@ class MeasurementError(RuntimeError):
     """A measurement that does not show what it should; the harness has failed."""
 
 
-@dataclass(frozen=True)
-class Window:
-    """What one measurement gave: means over its steps.
-
-    Attributes:
-        step_ms: milliseconds per step.
-        engine_cpu_ms, client_cpu_ms: CPU time of the engine's and of the client's process per
-            step. Unlike ``step_ms`` they hardly change when something else runs.
-        lag_ms: how long after a step the client has its output; it grows without bound if
-            the client does not keep up. 0 where there is no engine.
-        steps: steps counted.
-    """
-
-    step_ms: float
-    engine_cpu_ms: float
-    client_cpu_ms: float
-    lag_ms: float
-    steps: int
-
-
-class Step(NamedTuple):
-    """A step of an engine as its client learns of it; all in seconds.
-
-    Attributes:
-        ended: on the engine's clock.
-        received: on the same clock, when the client had the output.
-        requests: that were given a row.
-        engine_cpu, client_cpu: CPU time so far, when the client had the output.
-    """
-
-    ended: float
-    received: float
-    requests: int
-    engine_cpu: float
-    client_cpu: float
-
-
-def decode_window(log: Sequence[Step], requests: int, skip: int, steps: int) -> Window:
-    """The steps in which every request decodes: prefills and ends are excluded.
-
-    Args:
-        log: all steps of a measurement in order.
-        requests: requests of the measurement.
-        skip: steps to leave out after all are in flight.
-        steps: steps to count, if there are as many.
-
-    Raises:
-        MeasurementError: there are not even a quarter as many.
-    """
-    run = _longest_run(log, requests)[skip : skip + steps + 1]
-    counted = len(run) - 1
-    if counted < max(1, steps // 4):
-        raise MeasurementError(
-            f"all {requests} requests were in flight for {skip + max(0, counted)} steps only"
-        )
-    # CPU clocks are read when the client has the output: near the edges, where that was soonest.
-    margin = 1 + counted // 8
-    first = min(range(margin), key=lambda i: _lag(run[i]))
-    last = min(range(counted + 1 - margin, counted + 1), key=lambda i: _lag(run[i]))
-    between = max(1, last - first)
-    return Window(
-        step_ms=1000 * (run[-1].ended - run[0].ended) / counted,
-        engine_cpu_ms=1000 * (run[last].engine_cpu - run[first].engine_cpu) / between,
-        client_cpu_ms=1000 * (run[last].client_cpu - run[first].client_cpu) / between,
-        lag_ms=1000 * median(_lag(step) for step in run),
-        steps=counted,
-    )
-
-
-def _lag(step: Step) -> float:
-    return step.received - step.ended
-
-
-def _longest_run(log: Sequence[Step], requests: int) -> list[Step]:
-    """The most consecutive steps that gave every request a row."""
-    runs = [
-        list(group)
-        for full, group in groupby(log, key=lambda step: step.requests == requests)
-        if full
-    ]
-    return max(runs, key=len, default=[])
-
-
-class Frame(NamedTuple):
-    """When a client had a frame; seconds of wall time and of CPU time so far."""
+class Reading(NamedTuple):
+    """Seconds on three clocks: wall time, and CPU time of the engine and of its client."""
 
     wall: float
     engine_cpu: float
     client_cpu: float
 
 
-def frame_window(trajectories: Sequence[Sequence[Frame]], skip: int) -> Window:
-    """The time per frame of clients that wait for one frame before they ask for the next.
+@dataclass
+class Trajectory:
+    """When the rows of one request arrived.
 
-    The window opens when the last of them has ``skip`` frames and closes when the first has all
-    of its own; each counts its frames in it, and the median client decides.
+    Attributes:
+        readings: of each message, ascending.
+        rows: rows received until then, that message's included.
+    """
+
+    readings: list[Reading] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """Rows received."""
+        return self.rows[-1] if self.rows else 0
+
+    def add(self, reading: Reading, rows: int) -> None:
+        """Notes a message with ``rows`` new rows."""
+        self.readings.append(reading)
+        self.rows.append(self.total + rows)
+
+    def reached(self, row: int) -> float:
+        """Wall time at which row number ``row`` (from 1) had arrived."""
+        if row > self.total:
+            raise MeasurementError(f"row {row} never came; {self.total} did")
+        return self.readings[bisect_left(self.rows, row)].wall
+
+
+@dataclass(frozen=True)
+class Window:
+    """What one measurement gave: means over its decode steps.
+
+    Attributes:
+        step_ms: milliseconds per decode step with every request in flight.
+        engine_cpu_ms, client_cpu_ms: CPU time of the engine's and of the client's process per
+            step. Unlike ``step_ms`` they hardly change when something else runs.
+        steps: decode steps counted.
+        rows_per_message: mean rows of a request per message in the window; well above 1 when the
+            front end, not the engine, sets the pace.
+    """
+
+    step_ms: float
+    engine_cpu_ms: float
+    client_cpu_ms: float
+    steps: int
+    rows_per_message: float
+
+
+def decode_window(
+    trajectories: Sequence[Trajectory], first: int, last: int, least_steps: int
+) -> Window:
+    """The steps in which every request decodes, prefills and ends excluded.
+
+    The window opens when the last request has ``first`` rows and closes when the first has
+    ``last`` rows. Each request counts its own rows in it; the median request decides.
 
     Raises:
-        MeasurementError: a client has fewer than two frames in the window.
+        MeasurementError: some request saw fewer than ``least_steps`` steps in it.
     """
-    opens = max(t[skip - 1].wall for t in trajectories)
-    closes = min(t[-1].wall for t in trajectories)
-    windows = [_frames_between(t, opens, closes) for t in trajectories]
+    opens = max(t.reached(first) for t in trajectories)
+    closes = min(t.reached(last) for t in trajectories)
+    windows = [_window(t, opens, closes) for t in trajectories]
+    least = min(window.steps for window in windows)
+    if least < least_steps:
+        raise MeasurementError(
+            f"all requests were in flight for {least} steps only, not {least_steps}"
+        )
     return Window(
         step_ms=median(w.step_ms for w in windows),
         engine_cpu_ms=median(w.engine_cpu_ms for w in windows),
         client_cpu_ms=median(w.client_cpu_ms for w in windows),
-        lag_ms=0.0,
         steps=round(median(w.steps for w in windows)),
+        rows_per_message=median(w.rows_per_message for w in windows),
     )
 
 
-def _frames_between(trajectory: Sequence[Frame], opens: float, closes: float) -> Window:
-    inside = [frame for frame in trajectory if opens <= frame.wall <= closes]
-    steps = len(inside) - 1
-    if steps < 1:
-        raise MeasurementError("the clients did not run at the same time")
-    wall, engine, client = (
-        1000 * (b - a) / steps for a, b in zip(inside[0], inside[-1], strict=True)
-    )
-    return Window(wall, engine, client, 0.0, steps)
+def _window(trajectory: Trajectory, opens: float, closes: float) -> Window:
+    """One request's view of the time between two moments."""
+    start = bisect_left(trajectory.readings, opens, key=_wall)
+    stop = bisect_right(trajectory.readings, closes, key=_wall) - 1
+    if stop <= start:
+        return Window(0.0, 0.0, 0.0, 0, 0.0)
+    steps = trajectory.rows[stop] - trajectory.rows[start]
+    begun, ended = trajectory.readings[start], trajectory.readings[stop]
+    wall, engine, client = (1000 * (b - a) / steps for a, b in zip(begun, ended, strict=True))
+    return Window(wall, engine, client, steps, steps / (stop - start))
+
+
+def _wall(reading: Reading) -> float:
+    return reading.wall
