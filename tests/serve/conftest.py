@@ -8,7 +8,11 @@ import pytest
 import ray
 import yaml
 from ray import serve
+from safetensors.torch import load_file, save_file
 
+from engine_adapter.checkpoint import WEIGHTS_FILE
+from engine_adapter.spec import StreamSpec
+from engine_adapter.tiny import make_tiny
 from tests.serve.service_process import ROOT, Service, running_service
 
 CAPACITY = 20
@@ -21,10 +25,27 @@ def capacity() -> int:
 
 
 @pytest.fixture(scope="session")
-def serve_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The shipped configuration with a small capacity."""
+def endless_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model that never ends audio by itself.
+
+    Where a random model would end depends on the last bit of its logits, and so on the kind of
+    processor. This one writes as much as a request asks for, on all of them.
+    """
+    directory = make_tiny("demo", tmp_path_factory.mktemp("endless"))
+    weights = load_file(directory / WEIGHTS_FILE)
+    # The last column is a bias (engine_adapter/tiny.py).
+    weights["lm_head.weight"][list(StreamSpec.load(directory).audio_end_ids), -1] = -100.0
+    save_file(weights, directory / WEIGHTS_FILE, metadata={"format": "pt"})
+    return directory
+
+
+@pytest.fixture(scope="session")
+def serve_config(tmp_path_factory: pytest.TempPathFactory, endless_model: Path) -> Path:
+    """The shipped configuration with a small capacity and the endless model."""
     data = yaml.safe_load((ROOT / "serve_config.yaml").read_text())
-    data["applications"][0]["args"]["models"][0]["max_concurrent_requests"] = CAPACITY
+    model = data["applications"][0]["args"]["models"][0]
+    model |= {"path": str(endless_model), "max_concurrent_requests": CAPACITY}
+    model["engine"]["max_model_len"] = 3200
     path = tmp_path_factory.mktemp("config") / "serve_config.yaml"
     path.write_text(yaml.safe_dump(data))
     return path
