@@ -10,7 +10,10 @@ from ray.serve import Application
 
 from deployments.engine_deployment import EngineReplica
 from deployments.ingress import Ingress
+from deployments.model_card import ModelCard
+from deployments.model_directory import locate
 from deployments.settings import ModelSettings, ServiceSettings, Settings
+from engine_adapter.spec import StreamSpec
 
 # A replica refuses what it cannot take itself, at once and exactly. Serve's own limits only
 # have to be out of its way, and to bound what waits while no replica is there.
@@ -26,16 +29,20 @@ def build(args: dict[str, Any]) -> Application:
 
     Raises:
         pydantic.ValidationError: they are not ``Settings``.
+        FileNotFoundError: a model is not there.
+        SpecError: a directory is not a model's.
+        ValueError: there is no such family, or a model has no such voice.
     """
     settings = Settings.model_validate(args)
-    engines = {model.id: _engines(model, settings.service) for model in settings.models}
+    cards = [ModelCard.of(m, StreamSpec.load(locate(m.path))) for m in settings.models]
+    engines = [_engines(model, settings.service) for model in settings.models]
     ingress = serve.deployment(Ingress).options(
         num_replicas=settings.service.ingress_replicas,
         max_ongoing_requests=_INGRESS_CONCURRENCY,
         graceful_shutdown_timeout_s=settings.service.drain_seconds,
         ray_actor_options={"num_cpus": 0},
     )
-    return ingress.bind(settings, engines, int(time.time()))
+    return ingress.bind(cards, engines, settings.service, int(time.time()))
 
 
 def _engines(model: ModelSettings, service: ServiceSettings) -> Application:

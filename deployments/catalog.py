@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from deployments.errors import ApiError
-from deployments.settings import ModelSettings, Settings
+from deployments.model_card import ModelCard
+from deployments.settings import ServiceSettings
 from deployments.speaking import Engines
 
 
@@ -15,7 +15,7 @@ from deployments.speaking import Engines
 class ServedModel:
     """A model and its engines."""
 
-    settings: ModelSettings
+    card: ModelCard
     engines: Engines
 
     def require_voice(self, voice: str) -> None:
@@ -23,24 +23,14 @@ class ServedModel:
         Raises:
             ApiError: 404, the model has no such voice.
         """
-        if voice not in self.settings.voices:
+        if voice not in self.card.voices:
             raise ApiError(
                 404,
-                f"voice {voice!r} does not exist; {self.settings.id} has "
-                + ", ".join(self.settings.voices),
+                f"voice {voice!r} does not exist; {self.card.id} has "
+                + ", ".join(self.card.voices),
                 param="voice",
                 code="voice_not_found",
             )
-
-    def card(self, created: int) -> dict[str, Any]:
-        """The model as ``/v1/models`` lists it; ``voices`` is our extension."""
-        return {
-            "id": self.settings.id,
-            "object": "model",
-            "created": created,
-            "owned_by": "speechlm-serve",
-            "voices": self.settings.voices,
-        }
 
 
 class Catalog:
@@ -50,10 +40,12 @@ class Catalog:
         created: Unix time in seconds at which this catalog was deployed.
     """
 
-    def __init__(self, settings: Settings, engines: Mapping[str, Engines], created: int) -> None:
-        self.service = settings.service
+    def __init__(
+        self, models: Sequence[ServedModel], service: ServiceSettings, created: int
+    ) -> None:
+        self.service = service
         self.created = created
-        self._models = {m.id: ServedModel(m, engines[m.id]) for m in settings.models}
+        self._models = {model.card.id: model for model in models}
 
     def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._models.values())

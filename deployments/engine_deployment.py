@@ -120,6 +120,7 @@ class EngineReplica:
             frames = max(1, int(call.max_seconds * rate))
         return SpeechRequest(
             text=call.text,
+            voice=call.voice if self._engine.spec.voices else None,
             cfg_scale=call.cfg_scale,
             seed=call.seed,
             temperature=call.temperature,

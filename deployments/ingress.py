@@ -9,11 +9,12 @@ from ray import serve
 from ray.serve.handle import DeploymentHandle
 
 from deployments import errors
-from deployments.catalog import Catalog
+from deployments.catalog import Catalog, ServedModel
 from deployments.messages import SpeechCall
 from deployments.middleware import BodyLimit, RequestId
+from deployments.model_card import ModelCard
 from deployments.routes import health, models, speech
-from deployments.settings import Settings
+from deployments.settings import ServiceSettings
 
 
 def create_app(catalog: Catalog) -> FastAPI:
@@ -46,15 +47,22 @@ class Ingress:
     """Validates requests, hands them to engine replicas and sends their audio."""
 
     def __init__(
-        self, settings: Settings, engines: dict[str, DeploymentHandle], created: int
+        self,
+        cards: list[ModelCard],
+        engines: list[DeploymentHandle],
+        service: ServiceSettings,
+        created: int,
     ) -> None:
         """
         Args:
-            engines: by model id.
+            engines: of each card's model.
             created: Unix time in seconds of the deployment.
         """
-        by_model = {model: ServeEngines(handle) for model, handle in engines.items()}
-        self._catalog = Catalog(settings, by_model, created)
+        models = [
+            ServedModel(card, ServeEngines(handle))
+            for card, handle in zip(cards, engines, strict=True)
+        ]
+        self._catalog = Catalog(models, service, created)
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         return create_app(self._catalog)

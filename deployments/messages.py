@@ -17,13 +17,15 @@ class SpeechCall:
 
     Attributes:
         request_id: for logs; need not be unique.
+        voice: one that the API offers; a model that knows no voices ignores it.
         max_seconds: audio at most.
         others: as in ``engine_adapter.request.SpeechRequest``.
     """
 
     request_id: str
     text: str
-    cfg_scale: float = 1.0
+    voice: str
+    cfg_scale: float | None = None
     seed: int | None = None
     temperature: float | None = None
     top_k: int | None = None

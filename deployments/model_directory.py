@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
+
+from engine_adapter.families import FAMILIES
+from engine_adapter.spec import SpecError, StreamSpec
 
 _TINY = "tiny:"
 
@@ -15,7 +19,8 @@ def default_cache() -> Path:
 
 
 def locate(path: str, cache: Path | None = None) -> Path:
-    """The absolute directory of a model; a ``tiny:FAMILY`` is made on first use.
+    """The absolute directory of a model; a ``tiny:FAMILY`` is made on first use, and anew
+    where its family is no longer what it was.
 
     Raises:
         FileNotFoundError: there is no such directory.
@@ -31,7 +36,7 @@ def locate(path: str, cache: Path | None = None) -> Path:
 
 def _tiny(family: str, cache: Path) -> Path:
     directory = (cache / f"{family}-tiny").resolve()
-    if directory.is_dir():
+    if _is_of(family, directory):
         return directory
     from engine_adapter.tiny import make_tiny  # brings torch, which is slow to import
 
@@ -40,9 +45,19 @@ def _tiny(family: str, cache: Path) -> Path:
     # In one step, so that nobody sees half a model; whoever comes second loses nothing.
     with tempfile.TemporaryDirectory(dir=cache, prefix=f".{family}-") as scratch:
         made = make_tiny(family, Path(scratch) / "model")
+        if not _is_of(family, directory):
+            with suppress(FileNotFoundError):
+                os.rename(directory, Path(scratch) / "outdated")
         try:
             os.rename(made, directory)
         except OSError:
             if not directory.is_dir():
                 raise
     return directory
+
+
+def _is_of(family: str, directory: Path) -> bool:
+    try:
+        return StreamSpec.load(directory) == FAMILIES.get(family)
+    except SpecError:
+        return False

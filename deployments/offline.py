@@ -36,8 +36,9 @@ class RequestLine(BaseModel):
     id: str | int
     text: str | None = None
     prompt_ids: Ids | None = None
+    voice: str | None = None
     output: Output = "audio"
-    cfg_scale: float = 1.0
+    cfg_scale: float | None = None
     unconditional_ids: Ids | None = None
     seed: int | None = None
     temperature: float | None = None

@@ -82,15 +82,18 @@ class ModelSettings(_Settings):
     Attributes:
         id: its name in the API.
         path: a model directory (docs/generation.md), or ``tiny:FAMILY``: a random model
-            of that family, made where it is served.
-        voices: names that requests may use.
+            of that family, made where it is served. Its ``speech.json`` is also read where
+            the application is built.
+        voices: names that requests may use: some of the model's own, the first one in front,
+            or, for a model that knows no voices, any names, which change nothing. None: all
+            of the model's, or ``default``.
         replicas: engines, each with a vocoder of its own.
         max_concurrent_requests: per replica; further requests are refused with 429.
     """
 
     id: str = Field(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$")
     path: str = Field(min_length=1)
-    voices: list[str] = Field(["default"], min_length=1)
+    voices: list[str] | None = Field(None, min_length=1)
     replicas: int = Field(1, ge=1)
     max_concurrent_requests: int = Field(128, ge=1)
     engine: EngineSettings = EngineSettings()

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from engine_adapter.spec import TEXT_SLOT, SamplingDefaults, Stream, StreamSpec, TextRange
+from engine_adapter.spec import (
+    TEXT_SLOT,
+    VOICE_SLOT,
+    SamplingDefaults,
+    Stream,
+    StreamSpec,
+    TextRange,
+)
 
 
 def _bagpiper() -> StreamSpec:
@@ -87,7 +94,7 @@ def _opuslm_dialogue() -> StreamSpec:
 
 
 def _demo() -> StreamSpec:
-    bos, audio, end, drain = 1, 2, 3, 4
+    bos, audio, end, drain, rms, slt = 1, 2, 3, 4, 5, 6
     text_first, codec_first, size = 16, 272, 256
     return StreamSpec(
         family="demo",
@@ -102,7 +109,8 @@ def _demo() -> StreamSpec:
         pad_embedding="zero",
         unconditional="prompt",
         unconditional_prompt=(bos,),
-        prompts={"audio": (bos, TEXT_SLOT)},
+        prompts={"audio": (bos, VOICE_SLOT, TEXT_SLOT)},
+        voices={"rms": (rms,), "slt": (slt,)},
         sampling={"text": SamplingDefaults(0.8, 30), "audio": SamplingDefaults(0.8, 30)},
     )
 

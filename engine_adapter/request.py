@@ -10,7 +10,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from engine_adapter.spec import OUTPUTS, Output, SamplingDefaults, StreamSpec
+from engine_adapter.spec import (
+    MAX_CFG_SCALE,
+    OUTPUTS,
+    TEXT_SLOT,
+    VOICE_SLOT,
+    Output,
+    SamplingDefaults,
+    StreamSpec,
+)
 
 Prompt = Sequence[int] | Sequence[Sequence[int]]
 FinishReason = Literal["stop", "length"]
@@ -43,8 +51,9 @@ class SpeechRequest:
 
     Attributes:
         prompt_ids: rows of the prompt, as plain ids (stream 0) or one id per stream.
+        voice: of a ``text``, one of the family's; None is the first, where it has any.
         output: what to write.
-        cfg_scale: guidance scale; 1 is off.
+        cfg_scale: guidance scale; 1 is off. None is the family's, where audio is written.
         unconditional_ids: the guidance prompt, where the family's own is not wanted.
         seed: None draws one.
         temperature, top_k, top_p: for every modality the request writes; None is the
@@ -55,8 +64,9 @@ class SpeechRequest:
 
     text: str | None = None
     prompt_ids: Prompt | None = None
+    voice: str | None = None
     output: Output = "audio"
-    cfg_scale: float = 1.0
+    cfg_scale: float | None = None
     unconditional_ids: Prompt | None = None
     seed: int | None = None
     temperature: float | None = None
@@ -141,16 +151,14 @@ def resolve(
     if (request.text is None) == (request.prompt_ids is None):
         raise RequestError("prompt_ids", "give either text or prompt_ids")
     if request.prompt_ids is not None:
+        if request.voice is not None:
+            raise RequestError("voice", "is part of a prompt; give it with text")
         prompt = prompt_rows("prompt_ids", request.prompt_ids, spec)
     else:
         if not encoded_text:
             raise RequestError("text", "is empty")
-        ids: list[int] = []
-        for item in spec.prompts[request.output]:
-            ids.extend(encoded_text if isinstance(item, str) else [item])
-        prompt = prompt_rows("text", ids, spec)
-    # The step mixes in float32: what rounds to 1 there is no guidance.
-    scale = float(np.float32(_number("cfg_scale", request.cfg_scale, low=1.0, high=100.0)))
+        prompt = prompt_rows("text", _text_prompt(request, spec, encoded_text), spec)
+    scale = _scale(request, spec)
     if "audio" not in request.output:
         if scale > 1.0:
             raise RequestError("cfg_scale", "guidance applies to audio; this output has none")
@@ -168,6 +176,34 @@ def resolve(
         max_frames=_count("max_frames", request.max_frames),
         max_text_tokens=_count("max_text_tokens", request.max_text_tokens),
     )
+
+
+def _text_prompt(
+    request: SpeechRequest, spec: StreamSpec, encoded_text: Sequence[int]
+) -> list[int]:
+    """The family's prompt for the request's output, its slots filled."""
+    template = spec.prompts[request.output]
+    slots: dict[str, Sequence[int]] = {TEXT_SLOT: encoded_text}
+    if VOICE_SLOT in template:
+        voice = next(iter(spec.voices)) if request.voice is None else request.voice
+        if not isinstance(voice, str) or voice not in spec.voices:
+            raise RequestError("voice", f"{voice!r:.80} is not one of {', '.join(spec.voices)}")
+        slots[VOICE_SLOT] = spec.voices[voice]
+    elif request.voice is not None:
+        raise RequestError("voice", f"{spec.family} has none for the output {request.output!r}")
+    ids: list[int] = []
+    for item in template:
+        ids.extend([item] if isinstance(item, int) else slots[item])
+    return ids
+
+
+def _scale(request: SpeechRequest, spec: StreamSpec) -> float:
+    if request.cfg_scale is not None:
+        scale = _number("cfg_scale", request.cfg_scale, low=1.0, high=MAX_CFG_SCALE)
+    else:
+        scale = spec.cfg_scale if "audio" in request.output else 1.0
+    # The step mixes in float32: what rounds to 1 there is no guidance.
+    return float(np.float32(scale))
 
 
 def prompt_rows(param: str, ids: Prompt, spec: StreamSpec) -> NDArray[np.int32]:

@@ -8,13 +8,15 @@ in stream ``s`` stands in audio row ``t + d[s]``.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 Output = Literal["audio", "text", "text+audio"]
 OUTPUTS: tuple[Output, ...] = ("audio", "text", "text+audio")
 TEXT_SLOT = "text"
+VOICE_SLOT = "voice"
+MAX_CFG_SCALE = 100.0
 SPEC_FILE = "speech.json"
 
 
@@ -84,8 +86,12 @@ class StreamSpec:
             (``sum``) or nothing (``zero``).
         unconditional: guidance prompt: ``zeros`` of the conditional length,
             the family's ``prompt``, or ``none`` (a request must bring its own).
+        cfg_scale: guidance of audio where a request does not say; 1 is off.
         codec_first_stream: streams below it carry no codec code (OpusLM's SSL stream).
-        prompts: per output, the ids of a plain request, with ``"text"`` for its text.
+        prompts: per output, the ids of a plain request, with ``"text"`` for its text and,
+            in families with voices, ``"voice"`` for its voice.
+        voices: by name, the ids on stream 0 that ask for a voice. A request that names
+            none has the first.
     """
 
     family: str
@@ -104,7 +110,9 @@ class StreamSpec:
     drain_id: int = 0
     unconditional: Literal["none", "zeros", "prompt"] = "none"
     unconditional_prompt: tuple[int, ...] = ()
+    cfg_scale: float = 1.0
     codec_first_stream: int = 0
+    voices: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.streams or self.streams[0].delay != 0:
@@ -117,13 +125,21 @@ class StreamSpec:
             raise SpecError("text_to_audio must end with audio_begin")
         if (self.unconditional == "prompt") != bool(self.unconditional_prompt):
             raise SpecError("unconditional_prompt and unconditional='prompt' go together")
+        if not 1 <= self.cfg_scale <= MAX_CFG_SCALE:  # not a number is not either
+            raise SpecError(f"cfg_scale is {self.cfg_scale}, not in 1..{MAX_CFG_SCALE:g}")
+        if self.cfg_scale > 1 and self.unconditional == "none":
+            raise SpecError("cfg_scale above 1 needs an unconditional prompt")
         self._check_outputs()
         self._check_ids()
+        self._check_voices()
 
     def _check_outputs(self) -> None:
         for output, prompt in self.prompts.items():
             if output not in OUTPUTS or TEXT_SLOT not in prompt:
                 raise SpecError(f"prompts: {output!r} is no output, or has no place for text")
+            for item in prompt:
+                if isinstance(item, str) and item not in (TEXT_SLOT, VOICE_SLOT):
+                    raise SpecError(f"prompts: {output!r}: {item!r} is no id, and no slot either")
             if "text" in output and self.text is None:
                 raise SpecError(f"prompts: {output!r} needs a text range")
             if output == "text+audio" and not self.text_to_audio:
@@ -138,6 +154,7 @@ class StreamSpec:
         ids += [*self.audio_end_ids, *self.text_to_audio, self.audio_begin, self.drain_id]
         ids += [i for prompt in self.prompts.values() for i in prompt if isinstance(i, int)]
         ids += self.unconditional_prompt
+        ids += [i for voice in self.voices.values() for i in voice]
         if self.text is not None:
             ids += [self.text.first_id, self.text.end - 1, *self.text.end_ids]
         if any(not 0 <= i < self.vocab_size for i in ids):
@@ -151,6 +168,22 @@ class StreamSpec:
                 raise SpecError("a text end id, or the first bridge id, is a text id")
         if self.boundary == "sampled" and any(s.pad_id >= s.first_id for s in self.streams):
             raise SpecError("sampled pads must lie below their stream's codes")
+
+    def _check_voices(self) -> None:
+        """Voices have a place in a prompt, and ids that mean nothing else."""
+        if any(VOICE_SLOT in prompt for prompt in self.prompts.values()) != bool(self.voices):
+            raise SpecError("voices, and a prompt with a place for them, go together")
+        ranges = [(s.first_id, s.end) for s in self.streams]
+        marks = {self.audio_begin, self.drain_id, *self.audio_end_ids, *self.text_to_audio}
+        marks.update(s.pad_id for s in self.streams)
+        if self.text is not None:
+            ranges.append((self.text.first_id, self.text.end))
+            marks.update(self.text.end_ids)
+        for name, ids in self.voices.items():
+            if not name or not ids:
+                raise SpecError(f"voices: {name!r} has no name or no ids")
+            if any(i in marks or any(low <= i < end for low, end in ranges) for i in ids):
+                raise SpecError(f"voices: {name!r} has an id of text, of a code or of a mark")
 
     @property
     def num_streams(self) -> int:
@@ -215,10 +248,11 @@ class StreamSpec:
                 values["text"] = TextRange(**text)
             values["sampling"] = {k: SamplingDefaults(**v) for k, v in values["sampling"].items()}
             values["prompts"] = {k: tuple(v) for k, v in values["prompts"].items()}
+            values["voices"] = {k: tuple(v) for k, v in values.get("voices", {}).items()}
             for key in ("audio_end_ids", "text_to_audio", "unconditional_prompt"):
                 values[key] = tuple(values.get(key, ()))
             return cls(**values)
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise SpecError(f"stream spec: {error}") from error
 
     def save(self, directory: Path) -> None:

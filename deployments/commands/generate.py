@@ -1,8 +1,8 @@
 """Generates for every request of a file, without HTTP and without Ray.
 
-Each input line is a JSON object: id; text or prompt_ids; and optionally output, cfg_scale,
-unconditional_ids, seed, temperature, top_k, top_p, max_frames, max_text_tokens. A line that
-cannot be served gets an error in its output line and does not disturb the others.
+Each input line is a JSON object: id; text or prompt_ids; and optionally voice, output,
+cfg_scale, unconditional_ids, seed, temperature, top_k, top_p, max_frames, max_text_tokens. A
+line that cannot be served gets an error in its output line and does not disturb the others.
 """
 
 from __future__ import annotations

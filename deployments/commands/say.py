@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, type=Path, help="WAV file to write")
     parser.add_argument("--model", help="default: the service's first")
     parser.add_argument("--voice", help="default: the model's first")
-    parser.add_argument("--cfg-scale", type=float, help="guidance; 1 is off")
+    parser.add_argument("--cfg-scale", type=float, help="guidance, 1 is off; default: the model's")
     parser.add_argument("--seed", type=int, help="default: one is drawn")
     parser.add_argument("--url", default="http://127.0.0.1:8000", help="default: %(default)s")
 

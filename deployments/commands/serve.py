@@ -20,7 +20,7 @@ from deployments.commands import CommandError
 if TYPE_CHECKING:
     from ray.serve.schema import ServeDeploySchema
 
-    from deployments.settings import ModelSettings
+    from deployments.model_card import ModelCard
 
 HELP = "serve models over HTTP"
 
@@ -59,7 +59,7 @@ def _serve(options: argparse.Namespace) -> None:
 
     try:
         config = load(options.config)
-        models = _find_models(config)
+        cards = _find_models(config)
     except (OSError, ValueError) as error:
         raise CommandError(str(error)) from error
     config.http_options.host = options.host or config.http_options.host
@@ -67,7 +67,7 @@ def _serve(options: argparse.Namespace) -> None:
     directory = Path(tempfile.mkdtemp(prefix="speechlm-"))
     try:
         with local_service.running(config, directory) as url:
-            print(f"ready: {url}", *(_example(url, model) for model in models), sep="\n")
+            print(f"ready: {url}", *(_example(url, card) for card in cards), sep="\n")
             sys.stdout.flush()
             while True:
                 signal.pause()
@@ -82,30 +82,30 @@ def _serve(options: argparse.Namespace) -> None:
         raise
 
 
-def _find_models(config: ServeDeploySchema) -> list[ModelSettings]:
+def _find_models(config: ServeDeploySchema) -> list[ModelCard]:
     """Makes the models that are made on first use, and all paths absolute.
 
     Raises:
         FileNotFoundError: a model is not there.
         SpecError: a directory is not a model's.
-        ValueError: there is no such family.
+        ValueError: there is no such family, or a model has no such voice.
     """
     from deployments.config_file import speech_settings
+    from deployments.model_card import ModelCard
     from deployments.model_directory import locate
     from engine_adapter.spec import StreamSpec
 
-    models = []
+    cards = []
     for application, settings in speech_settings(config):
         for model, arguments in zip(settings.models, application.args["models"], strict=True):
             directory = locate(model.path)
-            StreamSpec.load(directory)
+            cards.append(ModelCard.of(model, StreamSpec.load(directory)))
             arguments["path"] = str(directory)
-            models.append(model)
-    return models
+    return cards
 
 
-def _example(url: str, model: ModelSettings) -> str:
-    body = {"model": model.id, "voice": model.voices[0], "input": "Hello."}
+def _example(url: str, card: ModelCard) -> str:
+    body = {"model": card.id, "voice": card.voices[0], "input": "Hello."}
     data = shlex.quote(json.dumps(body))
     header = "'content-type: application/json'"
     return f"try:   curl {url}/v1/audio/speech -H {header} -d {data} -o hello.wav"

@@ -25,7 +25,7 @@ def router(catalog: Catalog) -> APIRouter:
     async def ready() -> dict[str, str]:
         """200 when every model has an engine and a vocoder that answer, otherwise 503."""
         answers = await asyncio.gather(*(_answers(model) for model in catalog))
-        waiting = [m.settings.id for m, ok in zip(catalog, answers, strict=True) if not ok]
+        waiting = [m.card.id for m, ok in zip(catalog, answers, strict=True) if not ok]
         if waiting:
             raise ApiError(
                 503,

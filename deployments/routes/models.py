@@ -16,12 +16,12 @@ def router(catalog: Catalog) -> APIRouter:
     @routes.get("")
     async def list_models() -> dict[str, Any]:
         """All models."""
-        cards = [model.card(catalog.created) for model in catalog]
+        cards = [model.card.entry(catalog.created) for model in catalog]
         return {"object": "list", "data": cards}
 
     @routes.get("/{model_id:path}")
     async def get_model(model_id: str) -> dict[str, Any]:
         """One model."""
-        return catalog.model(model_id).card(catalog.created)
+        return catalog.model(model_id).card.entry(catalog.created)
 
     return routes

@@ -72,7 +72,8 @@ def _call(body: SpeechBody, request_id: str, limits: ServiceSettings) -> SpeechC
     return SpeechCall(
         request_id=request_id,
         text=body.input,
-        cfg_scale=1.0 if body.cfg_scale is None else body.cfg_scale,
+        voice=body.voice_id,
+        cfg_scale=body.cfg_scale,
         seed=body.seed,
         temperature=body.temperature,
         top_k=body.top_k,

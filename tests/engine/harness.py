@@ -129,7 +129,7 @@ def _first_difference(case: Case, result: Result) -> str:
     differs = np.flatnonzero((got[:rows] != expected[:rows]).any(axis=1))
     row = int(differs[0]) if differs.size else rows
     return (
-        f"{case.request.output}, scale {case.request.cfg_scale}, margin {case.result.margin:.2e}: "
+        f"{case.request.output}, scale {case.result.cfg_scale}, margin {case.result.margin:.2e}: "
         f"{len(got)} rows for {len(expected)}, first different row {row}: "
         f"{got[row : row + 1].tolist()} for {expected[row : row + 1].tolist()}"
     )

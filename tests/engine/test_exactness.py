@@ -21,7 +21,7 @@ from tests.engine.harness import (
     check,
     requests_of,
 )
-from tests.reference.generate import Reference, ReferenceRequest
+from tests.reference.generate import Reference, ReferenceRequest, text_prompt
 from tests.reference.requests import Case, required_margin, stable_requests
 
 pytestmark = pytest.mark.engine
@@ -64,7 +64,7 @@ def test_one_at_a_time(roomy: Harness, cases: list[Case]) -> None:
 
 
 def test_the_same_request_ten_times_in_a_row(roomy: Harness, cases: list[Case]) -> None:
-    for case in (cases[0], next(c for c in cases if c.request.cfg_scale > 1)):
+    for case in (cases[0], next(c for c in cases if c.result.cfg_scale > 1)):
         check([case] * 10, roomy.run(roomy.one_by_one([as_speech_request(case.request)] * 10)))
 
 
@@ -90,10 +90,28 @@ def test_prompts_that_differ_only_in_other_streams_share_no_blocks(
         for clip in clips
     ]
     cases = [Case(request, reference.generate(request)) for request in requests]
-    firm = [c for c in cases if c.result.margin >= required_margin(c.request)]
+    firm = [c for c in cases if c.result.margin >= required_margin(c.result.cfg_scale)]
     assert len({str(c.request.prompt) for c in firm}) == 2
     check(firm * 2, roomy.run(roomy.one_by_one(requests_of(firm * 2))))
     assert firm[0].result.raw_ids != firm[1].result.raw_ids
+
+
+def test_texts_are_spoken_with_every_voice(roomy: Harness, reference: Reference) -> None:
+    spec = reference.spec
+    text = "Hello there."
+    ids = roomy.engine.tokenizer.encode(text)
+    spoken: dict[str | None, str] = {}
+    for voice in (None, *spec.voices):
+        prompt = text_prompt(spec, "audio", ids, voice)
+        for seed in range(20):
+            request = ReferenceRequest(prompt, seed=seed, max_frames=8)
+            case = Case(request, reference.generate(request))
+            if case.result.margin >= required_margin(case.result.cfg_scale):
+                break
+        asked = SpeechRequest(text=text, voice=voice, seed=seed, max_frames=8)
+        check([case], roomy.run(roomy.one_by_one([asked])))
+        spoken[voice] = str(case.result.raw_ids)
+    assert len(set(spoken.values())) == max(1, len(spec.voices))
 
 
 def test_scale_one_is_no_guidance(roomy: Harness, cases: list[Case]) -> None:
@@ -213,7 +231,7 @@ def test_a_guided_request_takes_one_row_until_its_audio(
     """The companion costs no row while the answer is text."""
     if "text+audio" not in reference.spec.outputs:
         return  # nothing to be lazy about
-    case = next(c for c in cases if c.request.output == "text+audio" and c.request.cfg_scale > 1)
+    case = next(c for c in cases if c.request.output == "text+audio" and c.result.cfg_scale > 1)
     texts = len(case.result.text_ids)
     seen: list[tuple[int, int]] = []
 

@@ -22,6 +22,8 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("prompt_ids", {"prompt_ids": [1] * MAX_MODEL_LEN}),
     ("prompt_ids", {"text": None}),
     ("text", {"text": ""}),
+    ("voice", {"text": "a", "voice": "nobody"}),
+    ("voice", {"prompt_ids": [1], "voice": "rms"}),
     ("text", {"text": "too long " * MAX_MODEL_LEN}),
     ("cfg_scale", {"text": "a", "cfg_scale": 0.5}),
     ("cfg_scale", {"text": "a", "cfg_scale": math.nan}),

@@ -23,9 +23,10 @@ class ReferenceRequest:
     """A request in ids.
 
     Attributes:
-        prompt: rows of ``S`` ids; see :func:`plain_rows` for plain ids.
+        prompt: rows of ``S`` ids; see :func:`plain_rows` for plain ids and
+            :func:`text_prompt` for a text.
         output: what to write.
-        cfg_scale: ``w`` of the guidance; 1 is none.
+        cfg_scale: ``w`` of the guidance; 1 is none, ``None`` the family's default.
         unconditional_ids: guidance prompt as plain ids; ``None`` for the family's.
         seed: of the noise, ``0 <= seed < 2**63``.
         temperature: of text and audio alike; ``None`` for the family's default of each
@@ -38,7 +39,7 @@ class ReferenceRequest:
 
     prompt: Sequence[Row]
     output: Output = "audio"
-    cfg_scale: float = 1.0
+    cfg_scale: float | None = None
     unconditional_ids: Sequence[int] | None = None
     seed: int = 0
     temperature: float | None = None
@@ -58,6 +59,7 @@ class ReferenceResult:
             ``codec_first_stream`` included.
         text_ids: model ids of the text, the end id excluded.
         finish_reason: ``stop`` or ``length``.
+        cfg_scale: ``w`` of the guidance that the audio had; 1 is none.
         margin: the smallest margin of any decision (``tests.reference.margin``).
     """
 
@@ -65,6 +67,7 @@ class ReferenceResult:
     codes: list[list[int]]
     text_ids: list[int]
     finish_reason: FinishReason
+    cfg_scale: float
     margin: float
 
 
@@ -106,6 +109,26 @@ def plain_rows(ids: Sequence[int], streams: int) -> list[Row]:
     return [(i, *[0] * (streams - 1)) for i in ids]
 
 
+def text_prompt(
+    spec: StreamSpec, output: Output, text: Sequence[int], voice: str | None = None
+) -> list[Row]:
+    """The family's prompt around a text.
+
+    Args:
+        text: model ids.
+        voice: its name; ``None`` for the family's first, if it has any.
+    """
+    ids: list[int] = []
+    for part in spec.prompts[output]:
+        if part == "text":
+            ids += text
+        elif part == "voice":
+            ids += spec.voices[voice or next(iter(spec.voices))]
+        else:
+            ids.append(int(part))
+    return plain_rows(ids, spec.num_streams)
+
+
 class _Generation:
     """A request on its way. One method per phase, in the order they happen."""
 
@@ -113,8 +136,10 @@ class _Generation:
         spec = model.spec
         if request.output not in spec.prompts:
             raise ValueError(f"{spec.family} does not write {request.output!r}")
-        if request.cfg_scale < 1:
-            raise ValueError(f"cfg_scale is {request.cfg_scale}, below 1")
+        scale = spec.cfg_scale if request.cfg_scale is None else request.cfg_scale
+        if scale < 1:
+            raise ValueError(f"cfg_scale is {scale}, below 1")
+        self._scale = scale if "audio" in request.output else 1.0
         self._model, self._spec, self._request = model, spec, request
         self._room = max_model_len
         self._conditional = model.context()
@@ -139,7 +164,7 @@ class _Generation:
             frames = self._write_audio()
             codes = self._codes(begin, frames)
         reason: FinishReason = "length" if self._ended_early else "stop"
-        return ReferenceResult(self._rows, codes, self._text, reason, self._margin)
+        return ReferenceResult(self._rows, codes, self._text, reason, self._scale, self._margin)
 
     def _write_text(self) -> None:
         text = self._spec.text
@@ -169,7 +194,7 @@ class _Generation:
         before_audio_begin = self._conditional.length + len(bridge) - 1
         for forced in bridge:
             self._write([forced])
-        if self._request.cfg_scale > 1:
+        if self._scale > 1:
             self._unconditional = self._model.context()
             ids = [*self._unconditional_ids(before_audio_begin), self._spec.audio_begin]
             self._unconditional.append(plain_rows(ids, self._spec.num_streams))
@@ -219,7 +244,7 @@ class _Generation:
     def _sample_audio(self, stream: int, row: int) -> int:
         logits = self._model.audio_logits(self._conditional.hidden(), stream)
         if self._unconditional is not None:
-            w = self._request.cfg_scale
+            w = self._scale
             unguided = self._model.audio_logits(self._unconditional.hidden(), stream)
             logits = w * logits + (1 - w) * unguided
         mask_end = stream == 0 and row < self._spec.min_frames

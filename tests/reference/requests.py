@@ -7,8 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from engine_adapter.spec import TEXT_SLOT, Output, StreamSpec
-from tests.reference.generate import Reference, ReferenceRequest, ReferenceResult, plain_rows
+from engine_adapter.spec import Output, StreamSpec
+from tests.reference.generate import (
+    Reference,
+    ReferenceRequest,
+    ReferenceResult,
+    plain_rows,
+    text_prompt,
+)
 from tests.reference.model import Row
 
 # In every tiny model the float32 logits were found within 6e-6 of the float64 ones, so two
@@ -49,13 +55,13 @@ class Cases:
     rejected: int
 
 
-def required_margin(request: ReferenceRequest, threshold: float = THRESHOLD) -> float:
-    """The margin from which a request's result is well-defined.
+def required_margin(cfg_scale: float, threshold: float = THRESHOLD) -> float:
+    """The margin from which the result of a request with this guidance is well-defined.
 
     The guided logit ``w c + (1 - w) u`` carries the errors of ``c`` and ``u`` times
     ``w + (w - 1)``.
     """
-    return threshold * (2 * request.cfg_scale - 1)
+    return threshold * (2 * cfg_scale - 1)
 
 
 def stable_requests(
@@ -77,6 +83,7 @@ def stable_requests(
     They cycle through the outputs, plain and guided, greedy and seeded, with and without
     ``top_k`` and ``top_p``; a quarter of the prompts begins with audio on all streams, and half
     of the guided ones bring unconditional ids (all, where the family has no prompt of its own).
+    Voices are drawn.
 
     Args:
         reference: the model.
@@ -104,7 +111,7 @@ def stable_requests(
             result = reference.generate(request)
             if len(result.raw_ids) < min_rows:
                 continue
-            if result.margin >= required_margin(request, threshold):
+            if result.margin >= required_margin(result.cfg_scale, threshold):
                 break
             rejected += 1
         kept.append(Case(request, result))
@@ -151,12 +158,12 @@ def _request(
     max_text_tokens: tuple[int, int],
     text_lengths: tuple[int, int],
 ) -> ReferenceRequest:
-    prompt = plain_rows(_prompt_ids(spec, rng, kind.output, text_lengths), spec.num_streams)
+    prompt = _prompt(spec, rng, kind.output, text_lengths)
     if kind.audio_prompt:
         prompt = _audio_rows(spec, rng, frames=rng.randint(1, 20)) + prompt
     unconditional: list[int] | None = None
     if kind.guided and (kind.brings_unconditional or spec.unconditional == "none"):
-        unconditional = _prompt_ids(spec, rng, kind.output, text_lengths)
+        unconditional = [row[0] for row in _prompt(spec, rng, kind.output, text_lengths)]
     temperature, top_k, top_p = kind.sampling
     return ReferenceRequest(
         prompt=prompt,
@@ -172,19 +179,15 @@ def _request(
     )
 
 
-def _prompt_ids(
+def _prompt(
     spec: StreamSpec, rng: Random, output: Output, text_lengths: tuple[int, int]
-) -> list[int]:
+) -> list[Row]:
     text = spec.text
     assert text is not None  # every served family reads text
-    ids: list[int] = []
-    for part in spec.prompts[output]:
-        if part == TEXT_SLOT:
-            length = rng.randint(*text_lengths)
-            ids += [rng.randrange(text.first_id, text.first_id + text.size) for _ in range(length)]
-        else:
-            ids.append(int(part))
-    return ids
+    length = rng.randint(*text_lengths)
+    ids = [rng.randrange(text.first_id, text.first_id + text.size) for _ in range(length)]
+    voice = rng.choice(list(spec.voices)) if spec.voices else None
+    return text_prompt(spec, output, ids, voice)
 
 
 def _audio_rows(spec: StreamSpec, rng: Random, frames: int) -> list[Row]:

@@ -17,7 +17,7 @@ from engine_adapter.families import FAMILIES
 from engine_adapter.spec import StreamSpec
 from engine_adapter.tiny import make_tiny
 from tests.reference import Reference, ReferenceRequest, stable_requests
-from tests.reference.generate import plain_rows
+from tests.reference.generate import plain_rows, text_prompt
 from tests.reference.margin import margin
 from tests.reference.model import Model
 from tests.reference.requests import THRESHOLD, required_margin
@@ -201,6 +201,30 @@ def test_guidance(family: str, load: Load) -> None:
     assert reference.generate(same).raw_ids == unguided.raw_ids
 
 
+def test_guidance_by_default(directory: Callable[[str], Path], tmp_path: Path) -> None:
+    """The spec's, for audio, where the request does not say."""
+    made = directory("bagpiper")
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(made / name, tmp_path)
+    replace(BAGPIPER, cfg_scale=3.0).save(tmp_path)
+    plain, guided = Reference(made), Reference(tmp_path)
+    silent = request(BAGPIPER)
+    assert guided.generate(silent) == plain.generate(replace(silent, cfg_scale=3.0))
+    assert guided.generate(replace(silent, cfg_scale=1.0)) == plain.generate(silent)
+    assert guided.generate(silent).cfg_scale == 3
+    written = guided.generate(replace(silent, output="text", max_text_tokens=3))
+    assert written.cfg_scale == 1
+
+
+def test_text_prompts() -> None:
+    def ids(*arguments: Any) -> list[int]:
+        return [row[0] for row in text_prompt(*arguments)]
+
+    assert ids(DEMO, "audio", [20, 21]) == ids(DEMO, "audio", [20, 21], "rms") == [1, 5, 20, 21]
+    assert ids(DEMO, "audio", [20, 21], "slt") == [1, 6, 20, 21]
+    assert ids(BAGPIPER, "text", [300]) == [1, 5, 7, 300, 2, 6, 7]
+
+
 def test_unconditional_zeros_are_as_long_as_what_precedes_audio(load: Load) -> None:
     reference = load("bagpiper")
     guided = request(BAGPIPER, output="text+audio", cfg_scale=2.0, max_text_tokens=9)
@@ -330,16 +354,16 @@ def test_stable_requests(family: str, load: Load) -> None:
     cases = stable_requests(reference, 16, seed=1, max_frames=(4, 8), max_text_tokens=(4, 8))
     assert len(cases.kept) == 16
     for case in cases.kept:
-        assert case.result.margin >= required_margin(case.request) >= THRESHOLD
+        assert case.result.margin >= required_margin(case.result.cfg_scale) >= THRESHOLD
     requests = [case.request for case in cases.kept]
     assert {r.output for r in requests} == set(reference.spec.prompts)
-    assert {r.cfg_scale > 1 for r in requests} == {True, False}
+    assert {case.result.cfg_scale > 1 for case in cases.kept} == {True, False}
     assert {r.temperature == 0 for r in requests} == {True, False}
     assert any(max(map(max, (row[1:] for row in r.prompt))) > 0 for r in requests)
     again = stable_requests(reference, 16, seed=1, max_frames=(4, 8), max_text_tokens=(4, 8))
     assert again == cases
     choosy = stable_requests(reference, 6, max_frames=(3, 3), threshold=4e-3, guided=False)
     assert choosy.rejected > 0
-    assert all(r.request.cfg_scale == 1 for r in choosy.kept)
+    assert all(case.result.cfg_scale == 1 for case in choosy.kept)
     long = stable_requests(reference, 3, outputs=("audio",), max_frames=(6, 6), min_rows=14)
     assert all(len(case.result.codes) == 6 for case in long.kept)

@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from deployments.cli import main
+from engine_adapter.families import FAMILIES
 
+SHIPPED = Path(__file__).parents[3] / "serve_config.yaml"
 HEAVY = ("torch", "vllm", "ray", "transformers", "fastapi", "numpy")
 
 
@@ -44,6 +47,21 @@ def test_say_tells_when_nothing_listens(tmp_path: Path, capsys: pytest.CaptureFi
     assert f"nothing listens at {url}" in error
     assert "speechlm serve" in error
     assert not (tmp_path / "a.wav").exists()
+
+
+def test_serve_names_a_voice_that_does_not_exist(tmp_path: Path) -> None:
+    FAMILIES["demo"].save(tmp_path)
+    config = yaml.safe_load(SHIPPED.read_text())
+    model = config["applications"][0]["args"]["models"][0]
+    model |= {"path": str(tmp_path), "voices": ["slt", "alloy"]}
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(config))
+    script = "import sys, deployments.cli; sys.exit(deployments.cli.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", script, "serve", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "model 'demo': voices: 'alloy' is not one of rms, slt" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_generate_names_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,14 +10,16 @@ import pytest
 from ray.serve.exceptions import BackPressureError
 
 from deployments.audio import wav
-from deployments.catalog import Catalog
+from deployments.catalog import Catalog, ServedModel
 from deployments.ingress import create_app
 from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
-from deployments.settings import Settings
+from deployments.model_card import ModelCard
+from deployments.settings import ServiceSettings
 
 PCM = bytes(range(200)) * 8
 JSON = {"content-type": "application/json"}
-GOOD = {"model": "demo", "input": "Hello.", "voice": "default"}
+GOOD = {"model": "demo", "input": "Hello.", "voice": "rms"}
+CARD = ModelCard("demo", ("slt", "rms"), 1.5)
 Script = Sequence[SpeechEvent | Exception]
 SPOKEN: Script = (Accepted(7, 16_000), PCM[:600], PCM[600:], Finished("stop"))
 
@@ -57,10 +59,9 @@ class StandIn:
                 raise event
 
 
-def client(engines: StandIn) -> httpx.AsyncClient:
-    settings = Settings.model_validate({"models": [{"id": "demo", "path": "nowhere"}]})
-    app = create_app(Catalog(settings, {"demo": engines}, created=1))
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+def client(engines: StandIn, *, raises: bool = False) -> httpx.AsyncClient:
+    catalog = Catalog([ServedModel(CARD, engines)], ServiceSettings(), created=1)
+    transport = httpx.ASGITransport(create_app(catalog), raise_app_exceptions=raises)
     return httpx.AsyncClient(transport=transport, base_url="http://test")
 
 
@@ -79,8 +80,8 @@ def body(**changes: Any) -> dict[str, Any]:
 
 
 BAD_BODIES: list[tuple[dict[str, Any], str]] = [
-    ({"input": "Hello.", "voice": "default"}, "model"),
-    ({"model": "demo", "voice": "default"}, "input"),
+    ({"input": "Hello.", "voice": "rms"}, "model"),
+    ({"model": "demo", "voice": "rms"}, "input"),
     ({"model": "demo", "input": "Hello."}, "voice"),
     (body(input=""), "input"),
     (body(input=" \n\t"), "input"),
@@ -91,7 +92,7 @@ BAD_BODIES: list[tuple[dict[str, Any], str]] = [
     (body(input=["Hello."]), "input"),
     (body(model=3), "model"),
     (body(voice=3), "voice"),
-    (body(voice={"name": "default"}), "voice"),
+    (body(voice={"name": "rms"}), "voice"),
     (body(response_format="mp3"), "response_format"),
     (body(response_format="wave"), "response_format"),
     (body(stream_format="sse"), "stream_format"),
@@ -231,11 +232,7 @@ async def test_what_a_replica_refuses_or_breaks_has_a_status(
 
 async def test_a_stream_that_breaks_off_is_no_whole_answer() -> None:
     events: Script = [Accepted(1, 16_000), PCM, Refused(503, "the engine is dead")]
-    settings = Settings.model_validate({"models": [{"id": "demo", "path": "nowhere"}]})
-    app = create_app(Catalog(settings, {"demo": StandIn(events)}, created=1))
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://test"
-    ) as http:
+    async with client(StandIn(events), raises=True) as http:
         # A server turns this into a connection that is closed before the end of the body.
         with pytest.raises(RuntimeError):
             await http.post("/v1/audio/speech", json=body(stream=True))
@@ -249,7 +246,7 @@ async def test_a_stream_that_breaks_off_is_no_whole_answer() -> None:
         ({"stream": True}, True, wav.header(16_000, None) + PCM, "16000"),
         ({"response_format": "pcm"}, True, None, "24000"),
         ({"response_format": "pcm", "stream": False}, False, None, "24000"),
-        ({"voice": {"id": "default"}, "speed": 1}, False, wav.file(16_000, PCM), "16000"),
+        ({"voice": {"id": "slt"}, "speed": 1}, False, wav.file(16_000, PCM), "16000"),
         ({"instructions": "", "stream_format": "audio"}, False, wav.file(16_000, PCM), "16000"),
     ],
 )
@@ -294,19 +291,27 @@ async def test_every_field_reaches_the_replica() -> None:
             json=body(**fields, max_duration_seconds=1.5),
             headers={"x-request-id": "mine-1"},
         )
-        await http.post("/v1/audio/speech", json=GOOD, headers={"x-request-id": "not sane"})
+        await http.post(
+            "/v1/audio/speech",
+            json=body(voice={"id": "slt"}),
+            headers={"x-request-id": "not sane"},
+        )
     first, second = engines.calls
-    assert first == SpeechCall("mine-1", "Hello.", **fields, max_seconds=1.5)
+    assert first == SpeechCall("mine-1", "Hello.", "rms", **fields, max_seconds=1.5)
     assert second.request_id.isalnum()
+    # What is not said is left to the model.
+    assert second == SpeechCall(second.request_id, "Hello.", "slt")
+    assert second.cfg_scale is None
 
 
-async def test_models_are_listed_with_their_voices() -> None:
+async def test_models_are_listed_with_their_voices_and_guidance() -> None:
     card = {
         "id": "demo",
         "object": "model",
         "created": 1,
         "owned_by": "speechlm-serve",
-        "voices": ["default"],
+        "voices": ["slt", "rms"],
+        "cfg_scale": 1.5,
     }
     async with client(StandIn()) as http:
         assert (await http.get("/v1/models")).json() == {"object": "list", "data": [card]}

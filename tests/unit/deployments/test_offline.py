@@ -15,6 +15,7 @@ from engine_adapter.request import GenerationError, RequestError, Result, Speech
 EVERYTHING: dict[str, Any] = {
     "id": 5,
     "prompt_ids": [1, [2, 0, 0]],
+    "voice": "rms",
     "output": "text+audio",
     "cfg_scale": 2,
     "unconditional_ids": [1],
@@ -38,6 +39,13 @@ def test_every_field_reaches_the_engine() -> None:
     assert parsed.request() == SpeechRequest(**fields)
 
 
+def test_what_a_line_does_not_say_is_left_to_the_model() -> None:
+    parsed = parse(line({"id": 5, "text": "x"}), 1)
+    assert isinstance(parsed, RequestLine)
+    assert parsed.request() == SpeechRequest(text="x")
+    assert parsed.request().cfg_scale is None
+
+
 @pytest.mark.parametrize(
     ("data", "param"),
     [
@@ -48,6 +56,7 @@ def test_every_field_reaches_the_engine() -> None:
         ({"id": "a", "prompt_ids": [1, "x"]}, "prompt_ids"),
         ({"id": "a", "prompt_ids": "12"}, "prompt_ids"),
         ({"id": "a", "text": "x", "output": "video"}, "output"),
+        ({"id": "a", "text": "x", "voice": 1}, "voice"),
         ({"id": "a", "text": "x", "cfg_scale": "2"}, "cfg_scale"),
         ({"id": "a", "text": "x", "cfg_scale": float("nan")}, "cfg_scale"),
         ({"id": "a", "text": "x", "seed": 1.5}, "seed"),

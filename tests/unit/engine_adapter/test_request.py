@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -78,7 +79,6 @@ BAD_FIELDS: list[tuple[str, Any]] = [
     ("cfg_scale", HUGE),
     ("cfg_scale", True),
     ("cfg_scale", "2"),
-    ("cfg_scale", None),
     ("seed", -1),
     ("seed", MAX_SEED + 1),
     ("seed", 1.0),
@@ -162,6 +162,24 @@ def test_guidance_needs_an_unconditional_prompt() -> None:
     assert brought[:, 0].tolist() == [5, 82]
 
 
+GUIDED_DEMO, GUIDED_BAGPIPER = (replace(spec, cfg_scale=2.5) for spec in (DEMO, BAGPIPER))
+
+
+def test_guidance_is_the_familys_where_a_request_does_not_say() -> None:
+    request = resolved(GUIDED_DEMO)
+    assert (request.cfg_scale, request.guided) == (2.5, True)
+    assert request.unconditional is not None
+    assert resolved(GUIDED_DEMO, cfg_scale=1.5).cfg_scale == 1.5
+    assert not resolved(GUIDED_DEMO, cfg_scale=1).guided
+
+
+def test_the_familys_guidance_is_not_for_an_answer_without_audio() -> None:
+    assert not resolved(GUIDED_BAGPIPER, output="text").guided
+    assert resolved(GUIDED_BAGPIPER, output="text+audio").guided
+    with pytest.raises(RequestError, match="guidance applies to audio"):
+        resolved(GUIDED_BAGPIPER, output="text", cfg_scale=2.5)
+
+
 def test_guidance_is_for_audio() -> None:
     with pytest.raises(RequestError) as error:
         resolved(BAGPIPER, output="text", cfg_scale=1.5)
@@ -234,12 +252,57 @@ def test_text_takes_its_place_in_the_familys_prompt(family: str) -> None:
     spec = FAMILIES[family]
     assert spec.text is not None
     words = [spec.text.first_id, spec.text.end - 1]
+    voice = list(next(iter(spec.voices.values()), ()))
     for output, prompt in spec.prompts.items():
         request = resolved(spec, encoded=words, text="hi", output=output)
-        place = prompt.index("text")
-        ids = request.prompt[:, 0].tolist()
-        assert ids == [*prompt[:place], *words, *prompt[place + 1 :]]
+        expected: list[Any] = list(prompt)
+        if "voice" in prompt:
+            place = expected.index("voice")
+            expected[place : place + 1] = voice
+        place = expected.index("text")
+        expected[place : place + 1] = words
+        assert request.prompt[:, 0].tolist() == expected
         assert not request.prompt[:, 1:].any()
+
+
+@pytest.mark.parametrize(
+    ("voice", "ids"), [(None, [1, 5, 20]), ("rms", [1, 5, 20]), ("slt", [1, 6, 20])]
+)
+def test_a_voice_takes_its_place_in_the_familys_prompt(voice: str | None, ids: list[int]) -> None:
+    request = resolved(encoded=[20], text="hi", voice=voice)
+    assert request.prompt[:, 0].tolist() == ids
+
+
+def test_a_voice_may_be_several_ids() -> None:
+    spec = replace(DEMO, voices={"b": (8, 7), "a": (9,)})
+    assert resolved(spec, [20], text="hi").prompt[:, 0].tolist() == [1, 8, 7, 20]
+    assert resolved(spec, [20], text="hi", voice="a").prompt[:, 0].tolist() == [1, 9, 20]
+
+
+@pytest.mark.parametrize("voice", ["alloy", "", "RMS", 5, ["rms"], {"id": "rms"}, True])
+def test_an_unknown_voice_is_refused_and_the_known_are_named(voice: Any) -> None:
+    with pytest.raises(RequestError, match="is not one of rms, slt") as error:
+        resolved(encoded=[20], text="hi", voice=voice)
+    assert error.value.param == "voice"
+
+
+def test_a_voice_is_refused_where_it_would_change_nothing() -> None:
+    without = replace(
+        GUIDED_BAGPIPER,
+        voices={"a": (9,)},
+        prompts={**BAGPIPER.prompts, "audio": (1, "voice", "text")},
+    )
+    for spec, fields in (
+        (BAGPIPER, {"text": "hi"}),
+        (without, {"text": "hi", "output": "text"}),
+        (DEMO, {"prompt_ids": [1, 5, 20]}),
+    ):
+        with pytest.raises(RequestError, match="voice: ") as error:
+            resolved(spec, encoded=[300], voice="a", **fields)
+        assert error.value.param == "voice"
+    assert resolved(without, encoded=[300], text="hi", voice="a").prompt[:, 0].tolist() == [
+        *(1, 9, 300)
+    ]
 
 
 @given(st.data())

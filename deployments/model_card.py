@@ -1,0 +1,56 @@
+"""What the API says of a model, from its settings and its own stream spec."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from deployments.settings import ModelSettings
+from engine_adapter.spec import StreamSpec
+
+_ONLY_VOICE = "default"  # of a model that knows no voices: OpenAI's clients must name one
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """One served model, as its users see it.
+
+    Attributes:
+        id: its name in the API.
+        voices: names that requests may use, the one to try first in front.
+        cfg_scale: guidance of a request that does not say.
+    """
+
+    id: str
+    voices: tuple[str, ...]
+    cfg_scale: float
+
+    @classmethod
+    def of(cls, settings: ModelSettings, spec: StreamSpec) -> ModelCard:
+        """
+        Raises:
+            ValueError: the settings name a voice that the model does not have.
+        """
+        known = tuple(spec.voices)
+        voices = tuple(settings.voices or known or (_ONLY_VOICE,))
+        unknown = [voice for voice in voices if voice not in known]
+        if known and unknown:
+            raise ValueError(
+                f"model {settings.id!r}: voices: {unknown[0]!r} is not one of {', '.join(known)}"
+            )
+        return cls(settings.id, voices, spec.cfg_scale)
+
+    def entry(self, created: int) -> dict[str, Any]:
+        """Its entry in ``/v1/models``; ``voices`` and ``cfg_scale`` are our extensions.
+
+        Args:
+            created: Unix time in seconds.
+        """
+        return {
+            "id": self.id,
+            "object": "model",
+            "created": created,
+            "owned_by": "speechlm-serve",
+            "voices": list(self.voices),
+            "cfg_scale": self.cfg_scale,
+        }
