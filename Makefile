@@ -1,10 +1,10 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test lint types fast format lock clean
+.PHONY: help setup serve test lint types fast format demo-voice evaluate lock clean
 
 run := .venv/bin/
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: ## install the pinned dependencies into .venv (at once where that is done already)
 	@requirements/setup
@@ -29,6 +29,16 @@ fast: setup ## the tests that start neither an engine nor Ray Serve
 format: setup ## mend what ruff can
 	$(run)ruff check --fix
 	$(run)ruff format
+
+demo-voice: ## train the demonstration voice anew (hours; goes on where it was; args: see demo_voice)
+	@requirements/setup demo-voice
+	@requirements/debian
+	$(run)python -m demo_voice make $(args)
+
+evaluate: ## measure the demonstration voice of a running service (args=--url URL)
+	@requirements/setup demo-voice
+	@requirements/debian
+	$(run)python -m demo_voice evaluate $(args)
 
 lock: setup ## choose the pins anew from pyproject.toml (args=--upgrade: newer releases)
 	requirements/lock $(args)

@@ -9,6 +9,7 @@ from deployments.errors import ApiError
 from deployments.model_card import ModelCard
 from deployments.settings import ServiceSettings
 from deployments.speaking import Engines
+from deployments.text.english import normalize_with_report
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,22 @@ class ServedModel:
                 param="voice",
                 code="voice_not_found",
             )
+
+    def words(self, text: str) -> str:
+        """What of ``input`` the model gets to read.
+
+        Raises:
+            ApiError: 400, some of it, or all, has no words.
+        """
+        if self.card.normalizer == "none":
+            return text
+        normalized = normalize_with_report(text)
+        if normalized.unspeakable:
+            named = ", ".join(map(repr, normalized.unspeakable[:3]))
+            raise ApiError(400, f"input: {self.card.id} cannot speak {named}", param="input")
+        if not normalized.text:
+            raise ApiError(400, "input: there is nothing in it to speak", param="input")
+        return normalized.text
 
 
 class Catalog:

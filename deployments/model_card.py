@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from deployments.settings import ModelSettings
 from engine_adapter.spec import StreamSpec
@@ -19,11 +19,13 @@ class ModelCard:
         id: its name in the API.
         voices: names that requests may use, the one to try first in front.
         cfg_scale: guidance of a request that does not say.
+        normalizer: see ``ModelSettings``.
     """
 
     id: str
     voices: tuple[str, ...]
     cfg_scale: float
+    normalizer: Literal["none", "english"]
 
     @classmethod
     def of(cls, settings: ModelSettings, spec: StreamSpec) -> ModelCard:
@@ -38,7 +40,7 @@ class ModelCard:
             raise ValueError(
                 f"model {settings.id!r}: voices: {unknown[0]!r} is not one of {', '.join(known)}"
             )
-        return cls(settings.id, voices, spec.cfg_scale)
+        return cls(settings.id, voices, spec.cfg_scale, settings.normalizer)
 
     def entry(self, created: int) -> dict[str, Any]:
         """Its entry in ``/v1/models``; ``voices`` and ``cfg_scale`` are our extensions.

@@ -87,6 +87,9 @@ class ModelSettings(_Settings):
         voices: names that requests may use: some of the model's own, the first one in front,
             or, for a model that knows no voices, any names, which change nothing. None: all
             of the model's, or ``default``.
+        normalizer: what is done to texts before the model reads them: ``english`` writes
+            numbers, abbreviations, signs and markup out in words (docs/text.md), for models that
+            were trained on words; ``none`` passes texts on as they are.
         replicas: engines, each with a vocoder of its own.
         max_concurrent_requests: per replica; further requests are refused with 429.
     """
@@ -94,6 +97,7 @@ class ModelSettings(_Settings):
     id: str = Field(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$")
     path: str = Field(min_length=1)
     voices: list[str] | None = Field(None, min_length=1)
+    normalizer: Literal["none", "english"] = "none"
     replicas: int = Field(1, ge=1)
     max_concurrent_requests: int = Field(128, ge=1)
     engine: EngineSettings = EngineSettings()

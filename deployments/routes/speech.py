@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
 from deployments.audio.formats import Encoder, encoder
-from deployments.catalog import Catalog
+from deployments.catalog import Catalog, ServedModel
 from deployments.errors import ApiError
 from deployments.messages import SpeechCall
 from deployments.settings import ServiceSettings
@@ -31,7 +31,7 @@ def router(catalog: Catalog) -> APIRouter:
         model.require_voice(body.voice_id)
         name, value = _CLIENT_STREAMS
         streamed = body.streamed(request.headers.get(name) == value)
-        call = _call(body, request.state.request_id, limits)
+        call = _call(body, model, request.state.request_id, limits)
         speech = await Speech.begin(
             model.engines, call, limits.accept_timeout_seconds, limits.retry_after_seconds
         )
@@ -50,10 +50,12 @@ def router(catalog: Catalog) -> APIRouter:
     return routes
 
 
-def _call(body: SpeechBody, request_id: str, limits: ServiceSettings) -> SpeechCall:
+def _call(
+    body: SpeechBody, model: ServedModel, request_id: str, limits: ServiceSettings
+) -> SpeechCall:
     """
     Raises:
-        ApiError: 400, over a limit of this service.
+        ApiError: 400, over a limit of this service, or a text without words.
     """
     if len(body.input) > limits.max_input_characters:
         raise ApiError(
@@ -71,7 +73,7 @@ def _call(body: SpeechBody, request_id: str, limits: ServiceSettings) -> SpeechC
         )
     return SpeechCall(
         request_id=request_id,
-        text=body.input,
+        text=model.words(body.input),
         voice=body.voice_id,
         cfg_scale=body.cfg_scale,
         seed=body.seed,

@@ -28,7 +28,7 @@ Stats = Callable[[], dict[str, Any]]
 def body(**changes: Any) -> dict[str, Any]:
     return {
         "model": "demo",
-        "voice": "default",
+        "voice": "rms",
         "input": "Hello there.",
         "seed": 7,
         "max_duration_seconds": 2,
@@ -87,7 +87,8 @@ def test_the_readme_command_gives_what_generate_gives(
     served = samples((tmp_path / "hello.wav").read_bytes())
 
     asked = json.loads(re.findall(r"-d '(.*?)'", command)[0])
-    line = {"id": "hello", "text": asked["input"], "seed": asked["seed"], "max_frames": 100}
+    line = {key: asked[key] for key in ("voice", "seed")}
+    line |= {"id": "hello", "text": asked["input"], "max_frames": 100}
     (tmp_path / "in.jsonl").write_text(json.dumps(line))
     done = speechlm(
         *("generate", "--model", str(endless_model), "--max-model-len", "3200"),
@@ -152,6 +153,11 @@ def test_a_seed_is_drawn_and_can_be_used_again(http: httpx.Client) -> None:
     unguided = http.post("/v1/audio/speech", json=body(seed=seed))
     assert_same_audio(samples(again.content), samples(first.content))
     assert not np.array_equal(samples(unguided.content), samples(first.content))
+
+
+def test_voices_differ(http: httpx.Client) -> None:
+    one, other = (http.post("/v1/audio/speech", json=body(voice=v)) for v in ("rms", "slt"))
+    assert not np.array_equal(samples(one.content), samples(other.content))
 
 
 async def test_sixteen_streams_at_once_equal_one_at_a_time(service: Service) -> None:
@@ -237,7 +243,7 @@ def test_errors_have_one_shape(
 
 def test_models_and_health(http: httpx.Client) -> None:
     [card] = http.get("/v1/models").json()["data"]
-    assert (card["id"], card["voices"]) == ("demo", ["default"])
+    assert (card["id"], card["voices"], card["cfg_scale"]) == ("demo", ["rms", "slt"], 1)
     assert http.get("/v1/models/demo").json() == card
     assert http.get("/live").status_code == http.get("/ready").status_code == 200
     assert "/v1/audio/speech" in http.get("/openapi.json").json()["paths"]
@@ -246,7 +252,7 @@ def test_models_and_health(http: httpx.Client) -> None:
 def test_the_openai_client(service: Service, tmp_path: Path) -> None:
     client = OpenAI(base_url=f"{service.url}/v1", api_key="none")
     assert [model.id for model in client.models.list()] == ["demo"]
-    asked: dict[str, Any] = {"model": "demo", "voice": "default", "input": "Hello there."}
+    asked: dict[str, Any] = {"model": "demo", "voice": "rms", "input": "Hello there."}
     extra = {"seed": 7, "cfg_scale": 1.5, "max_duration_seconds": 1}
 
     whole = client.audio.speech.create(**asked, response_format="wav", extra_body=extra)

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -15,11 +16,12 @@ from deployments.ingress import create_app
 from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
 from deployments.model_card import ModelCard
 from deployments.settings import ServiceSettings
+from deployments.text.english import normalize
 
 PCM = bytes(range(200)) * 8
 JSON = {"content-type": "application/json"}
 GOOD = {"model": "demo", "input": "Hello.", "voice": "rms"}
-CARD = ModelCard("demo", ("slt", "rms"), 1.5)
+CARD = ModelCard("demo", ("slt", "rms"), 1.5, "none")
 Script = Sequence[SpeechEvent | Exception]
 SPOKEN: Script = (Accepted(7, 16_000), PCM[:600], PCM[600:], Finished("stop"))
 
@@ -59,8 +61,8 @@ class StandIn:
                 raise event
 
 
-def client(engines: StandIn, *, raises: bool = False) -> httpx.AsyncClient:
-    catalog = Catalog([ServedModel(CARD, engines)], ServiceSettings(), created=1)
+def client(engines: StandIn, *, raises: bool = False, card: ModelCard = CARD) -> httpx.AsyncClient:
+    catalog = Catalog([ServedModel(card, engines)], ServiceSettings(), created=1)
     transport = httpx.ASGITransport(create_app(catalog), raise_app_exceptions=raises)
     return httpx.AsyncClient(transport=transport, base_url="http://test")
 
@@ -112,6 +114,37 @@ BAD_BODIES: list[tuple[dict[str, Any], str]] = [
     (body(stream="yes"), "stream"),
     (body(temprature=1), "temprature"),
 ]
+
+
+WORDS = replace(CARD, normalizer="english")
+
+
+async def test_a_model_of_words_gets_words() -> None:
+    text = "**Dr. Smith** paid $4.50."
+    for card, read in ((CARD, text), (WORDS, normalize(text))):
+        engines = StandIn()
+        async with client(engines, card=card) as http:
+            response = await http.post("/v1/audio/speech", json=body(input=text))
+        assert response.status_code == 200
+        assert [call.text for call in engines.calls] == [read]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Say \N{CYRILLIC CAPITAL LETTER DE}\N{CYRILLIC SMALL LETTER A}.", "cannot speak"),
+        ("<!-- x -->", "nothing in it to speak"),
+    ],
+)
+async def test_what_has_no_words_is_refused_and_not_left_out(text: str, message: str) -> None:
+    engines = StandIn()
+    async with client(engines, card=WORDS) as http:
+        response = await http.post("/v1/audio/speech", json=body(input=text))
+    assert response.status_code == 400
+    error = error_of(response)
+    assert error["param"] == "input"
+    assert message in error["message"]
+    assert not engines.calls
 
 
 @pytest.mark.parametrize(("bad", "param"), BAD_BODIES)

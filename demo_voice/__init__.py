@@ -1,0 +1,1 @@
+"""A small demonstration voice: the texts it learns from and is tested on."""

@@ -1,0 +1,129 @@
+"""A running service, as the evaluation asks it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from demo_voice.figures import Playback
+from deployments.commands import CommandError
+
+PCM_RATE = 24_000
+"""Samples per second (Hz) of the format ``pcm``."""
+
+_BYTES_PER_SECOND = 2 * PCM_RATE
+# Generation may take long; whether something listens is known at once.
+_TIMEOUT = httpx.Timeout(None, connect=5)
+
+
+@dataclass(frozen=True)
+class Card:
+    """What the service says of a model.
+
+    Attributes:
+        cfg_scale: guidance where a request does not say.
+    """
+
+    id: str
+    voices: tuple[str, ...]
+    cfg_scale: float
+
+
+@dataclass(frozen=True)
+class Request:
+    """A text to be spoken.
+
+    Attributes:
+        cfg_scale: guidance; 1 is off.
+    """
+
+    model: str
+    voice: str
+    text: str
+    cfg_scale: float
+    seed: int
+
+    def body(self, **fields: Any) -> dict[str, Any]:
+        """The JSON of ``POST /v1/audio/speech``."""
+        return {
+            "model": self.model,
+            "voice": self.voice,
+            "input": self.text,
+            "cfg_scale": self.cfg_scale,
+            "seed": self.seed,
+            **fields,
+        }
+
+
+class Client:
+    """Speaks to one service; see :func:`connect`."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self._http = http
+
+    async def card(self, model: str) -> Card:
+        """
+        Raises:
+            CommandError: there is no such model.
+        """
+        answer = await self._http.get(f"/v1/models/{model}")
+        _check(answer)
+        entry = answer.json()
+        return Card(entry["id"], tuple(entry["voices"]), float(entry["cfg_scale"]))
+
+    async def speak(self, request: Request) -> tuple[bytes, str]:
+        """The WAV file of a whole answer, and why it ended: ``stop`` or ``length``."""
+        body = request.body(response_format="wav", stream=False)
+        answer = await self._http.post("/v1/audio/speech", json=body)
+        _check(answer)
+        return answer.content, answer.headers["x-finish-reason"]
+
+    async def stream(self, request: Request) -> Playback:
+        """When the pieces of a streamed answer arrived."""
+        body = request.body(response_format="pcm", stream=True)
+        arrivals, pieces = [], []
+        began = time.perf_counter()
+        async with self._http.stream("POST", "/v1/audio/speech", json=body) as answer:
+            if answer.is_error:
+                await answer.aread()
+            _check(answer)
+            async for piece in answer.aiter_raw():
+                arrivals.append(time.perf_counter() - began)
+                pieces.append(len(piece) / _BYTES_PER_SECOND)
+        return Playback(tuple(arrivals), tuple(pieces))
+
+    async def streams(self, requests: list[Request]) -> list[Playback]:
+        """All at once."""
+        return await asyncio.gather(*map(self.stream, requests))
+
+
+@asynccontextmanager
+async def connect(url: str) -> AsyncIterator[Client]:
+    """A client of the service at ``url``.
+
+    Raises:
+        CommandError: nothing listens there, or a request failed.
+    """
+    try:
+        async with httpx.AsyncClient(base_url=url, timeout=_TIMEOUT) as http:
+            yield Client(http)
+    except httpx.ConnectError as error:
+        raise CommandError(f"nothing listens at {url}; start it with: make serve") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise CommandError(f"{url}: {error or type(error).__name__}") from error
+
+
+def _check(answer: httpx.Response) -> None:
+    if answer.is_success:
+        return
+    try:
+        message = answer.json()["error"]["message"]
+    except (ValueError, KeyError, TypeError):
+        message = answer.text.strip()
+    raise CommandError(f"the service answered {answer.status_code}: {message}")
