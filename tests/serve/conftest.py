@@ -41,10 +41,10 @@ def endless_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def serve_config(tmp_path_factory: pytest.TempPathFactory, endless_model: Path) -> Path:
-    """The shipped configuration with a small capacity and the endless model."""
+    """The shipped configuration with a small capacity and the endless model, named ``demo``."""
     data = yaml.safe_load((ROOT / "serve_config.yaml").read_text())
     model = data["applications"][0]["args"]["models"][0]
-    model |= {"path": str(endless_model), "max_concurrent_requests": CAPACITY}
+    model |= {"id": "demo", "path": str(endless_model), "max_concurrent_requests": CAPACITY}
     model["engine"]["max_model_len"] = 3200
     path = tmp_path_factory.mktemp("config") / "serve_config.yaml"
     path.write_text(yaml.safe_dump(data))

@@ -2,8 +2,6 @@
 
 import asyncio
 import io
-import json
-import re
 import subprocess
 import time
 import wave
@@ -73,36 +71,6 @@ def await_idle(stats: Stats, seconds: float) -> None:
     while not idle(stats):
         assert time.monotonic() < deadline, stats()
         time.sleep(0.02)
-
-
-def test_the_readme_command_gives_what_generate_gives(
-    service: Service, endless_model: Path, tmp_path: Path
-) -> None:
-    [command] = re.findall(
-        r"^curl .*?-o hello\.wav$", (ROOT / "README.md").read_text(), re.M | re.S
-    )
-    command = command.replace("http://127.0.0.1:8000", service.url)
-    command = command.replace('"input"', '"max_duration_seconds": 2, "input"')
-    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True, capture_output=True)
-    served = samples((tmp_path / "hello.wav").read_bytes())
-
-    asked = json.loads(re.findall(r"-d '(.*?)'", command)[0])
-    line = {key: asked[key] for key in ("voice", "seed")}
-    line |= {"id": "hello", "text": asked["input"], "max_frames": 100}
-    (tmp_path / "in.jsonl").write_text(json.dumps(line))
-    done = speechlm(
-        *("generate", "--model", str(endless_model), "--max-model-len", "3200"),
-        *("--requests", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl")),
-        *("--wav-dir", str(tmp_path / "wav"), "--stats", str(tmp_path / "stats.json")),
-    )
-    assert done.returncode == 0, done.stderr
-    record = json.loads((tmp_path / "out.jsonl").read_text())
-    assert record["error"] is None
-    assert_same_audio(served, samples((tmp_path / "wav" / "hello.wav").read_bytes()))
-
-    stats = json.loads((tmp_path / "stats.json").read_text())
-    assert stats["frames"] == len(record["codes"])
-    assert (stats["rows_running"], stats["blocks_in_use"]) == (0, 0)
 
 
 def test_audio_arrives_while_it_is_generated(http: httpx.Client) -> None:
