@@ -40,6 +40,8 @@ class Recogniser:
         Args:
             sample_rate: of ``samples``, in Hz.
         """
+        if not samples.any():  # in which pocketsphinx hears small words
+            return ""
         rest = np.zeros(round(REST * JUDGE_RATE), dtype=np.int16)
         heard = np.concatenate([rest, at_judge_rate(samples, sample_rate), rest])
         self._decoder.start_utt()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 from fastapi import APIRouter, Request
@@ -31,7 +32,8 @@ def router(catalog: Catalog) -> APIRouter:
         model.require_voice(body.voice_id)
         name, value = _CLIENT_STREAMS
         streamed = body.streamed(request.headers.get(name) == value)
-        call = _call(body, model, request.state.request_id, limits)
+        # Away from the event loop: a long text full of numbers takes tens of milliseconds.
+        call = await asyncio.to_thread(_call, body, model, request.state.request_id, limits)
         speech = await Speech.begin(
             model.engines, call, limits.accept_timeout_seconds, limits.retry_after_seconds
         )

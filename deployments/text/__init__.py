@@ -1,0 +1,1 @@
+"""From text as it is written to words as they are spoken."""

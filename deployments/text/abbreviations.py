@@ -12,11 +12,8 @@ import re
 from deployments.text.numbers import cardinal, ordinal
 from deployments.text.rules import STOP, Rule, from_table, one_of, rule, word_before, word_set
 
+# With a stop and a name behind it.
 _TITLES = {
-    "Mr": "Mister",
-    "Mrs": "Missus",
-    "Ms": "Miz",
-    "Prof": "Professor",
     "Gen": "General",
     "Col": "Colonel",
     "Capt": "Captain",
@@ -36,7 +33,7 @@ _TITLES = {
     "Mt": "Mount",
     "Ft": "Fort",
 }
-# No word is spelled like these, so they need neither stop nor name.
+# With or without: no word is spelled like these.
 _NAMES = {
     "Mr": "Mister",
     "Mrs": "Missus",
@@ -71,7 +68,7 @@ _WORDS = {
     "hr": "hour",
     "hrs": "hours",
 }
-# These do.
+# With a stop.
 _NAMES_WITH_STOP = {
     "Inc": "Incorporated",
     "Corp": "Corporation",
@@ -139,6 +136,8 @@ _COUNTED = (
 _ROMAN = r"(?P<roman>(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3}))(?![A-Za-z]| [A-Z]\b)"
 _ONLY_ROMAN = "II|III|VII|VIII|XII|XIII|XVI|XVII|XVIII|XXI|XXII|XXIII"
 _NAME = re.compile("[A-Z][a-z]+")
+# Words that begin a sentence more often than they follow initials.
+_FIRST_WORDS = "He|She|It|We|They|You|The|This|That|These|There|But|And|If|When|In|Then"
 # Capitals that begin a phrase or name a letter, and are no part of a name.
 _NO_NAMES = word_set(
     "A An And As At But By For From If In Is Near Of On Or The This To Via Visit When Where With "
@@ -166,12 +165,16 @@ def _roman(numeral: str) -> int:
 def _ruler(match: re.Match[str]) -> str | None:
     if match["roman"] == "I" and not match["title"]:
         return None  # more likely the pronoun
+    name = re.match(r"\.? ([A-Z][a-z]+)", match.string[match.end() : match.end() + 40])
+    if len(match["roman"]) == 1 and name and name[1] not in _FIRST_WORDS.split("|"):
+        return None  # more likely an initial
     return f"{match['title'] or ''}{match['name']} the {ordinal(_roman(match['roman']))}"
 
 
 def _counted(match: re.Match[str]) -> str | None:
-    if match["roman"] == "I" and re.match(" [a-z]", match.string[match.end() : match.end() + 2]):
-        return None  # the pronoun
+    verb = re.match(" [a-z]", match.string[match.end() : match.end() + 2])
+    if match["roman"] == "I" and verb and match["what"] not in ("World War", "Chapter", "Act"):
+        return None  # the pronoun, as in "the part I like"
     return f"{match['what']} {cardinal(_roman(match['roman']))}"
 
 
@@ -195,8 +198,6 @@ def _initials(match: re.Match[str]) -> str:
     return " ".join(filter(str.isalpha, match[0]))
 
 
-# Words that begin a sentence more often than they follow initials.
-_FIRST_WORDS = "He|She|It|We|They|You|The|This|That|These|There|But|And|If|When|In|Then"
 _NAME_STOP = rf"(?:\.(?!\s*$|\s+(?:{_FIRST_WORDS})\b))?"
 _WORD = r"(?<![A-Za-z'])"
 
@@ -229,6 +230,6 @@ RULES: tuple[Rule, ...] = (
         lambda match: cardinal(_roman(match[1])),
     ),
     rule(rf"{_WORD}({one_of(_STREETS)})(?![A-Za-z']){STOP}", _street),
-    rule(rf"(?<![A-Z] ){_WORD}(?:[A-Z]\. ){{2,12}}(?=[A-Z][a-z])", _initials),
+    rule(rf"(?<![^A-Za-z'][A-Z] )(?<!^[A-Z] ){_WORD}(?:[A-Z]\. ){{2,12}}(?=[A-Z][a-z])", _initials),
     rule(rf"{_WORD}([A-HJ-Z])\. (?=[A-Z][a-z])", _middle_initial),
 )

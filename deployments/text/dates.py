@@ -26,7 +26,7 @@ _NAMES = "|".join(_MONTHS + _WEEKDAYS)
 # neither a day, a month nor a time zone.
 _AFTER_NOON = (
     rf"(?P<half>[AaPp])(?:\.\s?[Mm]\b(?:\.(?!\s*$|\s+[\"'(]?(?!{_NAMES}|{_WEEKDAY_SHORT}|"
-    rf"{_MONTH_SHORT}|[ECMP][SD]?T\b|GMT|UTC)[A-Z]))?|[Mm]\b)"
+    rf"{_MONTH_SHORT}|[ECMP][SD]?T\b|GMT|UTC|Eastern|Central|Mountain|Pacific)[A-Z]))?|[Mm]\b)"
 )
 _TIME = r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?:\.\d{1,9})?)?"
 
@@ -74,7 +74,7 @@ def _month_first(match: re.Match[str]) -> str:
 
 
 def _day_first(match: re.Match[str]) -> str:
-    the = match["the"] or "the "
+    the = match.groupdict().get("the") or "the "
     spoken = f"{the}{ordinal(int(match['day']))} of {_name(match['month'])}"
     return _with_year(spoken, match["year"])
 
@@ -130,7 +130,7 @@ IN_DIGITS: tuple[Rule, ...] = (
     rule(START + r"(\d{1,2})-(\d{1,2})-([12]\d{3})(?![-\d])", _month_day_year),
     rule(START + r"(\d{1,2})\.(\d{1,2})\.([12]\d{3})(?!\.?\d)", _day_month_year),
     rule(
-        r"\b([Oo]n|[Bb]y|[Uu]ntil|[Ss]ince|[Bb]efore|[Aa]fter|[Ff]rom|[Dd]ue) "
+        r"\b((?i:on|by|until|since|before|after|from|due)) "
         r"(\d{1,2})/(\d{1,2})(?![/\d])",
         _day_of_this_year,
     ),
@@ -148,6 +148,8 @@ WITHOUT_DIGITS: tuple[Rule, ...] = (
     ),
 )
 WITH_NAMES: tuple[Rule, ...] = (
+    rule(START + rf"{_DAY}-{_MONTH}-{_YEAR}", _day_first),
+    rule(rf"(?<=\d)\s?{DASH}\s?(?={_MONTH}\s\d)", "to"),
     rule(
         rf"\b({_WEEKDAY_SHORT})(?=,?\s+(?:{_MONTH.replace('?P<month>', '?:')})?\s?\d)",
         lambda match: _name(match[1]),

@@ -68,7 +68,7 @@ def normalize_with_report(text: str) -> Normalized:
     """As ``normalize``, with what had to be left out."""
     plain = characters.plain(markup.plain(text))
     spoken = _spoken(plain.text)
-    if not spoken:
+    if not spoken and not plain.unspeakable:
         spoken = _spoken(characters.pictures(text))
     return Normalized(spoken, plain.unspeakable)
 
@@ -76,6 +76,6 @@ def normalize_with_report(text: str) -> Normalized:
 def _spoken(text: str) -> str:
     text = rewrite(re.sub(r"\s+", " ", text).strip(), _COMPOSED)
     if any(map(str.isdigit, text)):
-        text = rewrite(text, _DIGITS)
+        text = rewrite(units.mark_inches(text), _DIGITS)
     text = punctuation.plain(rewrite(text, _SIGNS))
     return punctuation.tidy(rewrite(text, _WORDS))

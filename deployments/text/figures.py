@@ -11,6 +11,7 @@ _FAMILIAR = {
     "24/7": "twenty four seven",
     "9/11": "nine eleven",
     "20/20": "twenty twenty",
+    "80/20": "eighty twenty",
     "50/50": "fifty fifty",
     "911": "nine one one",
 }
@@ -135,13 +136,13 @@ PHONES: tuple[Rule, ...] = (
 # These leave the numbers as they are and say what is between them.
 BETWEEN: tuple[Rule, ...] = (
     rule(
-        rf"(?<![\w.,-])({_MONEY}?\d[\d,.:/]{{0,20}}(?:[%°]|{_NOON})?){DASH}"
+        rf"(?<![\w.,-])({_MONEY}?\d[\d,.:/]{{0,20}}(?:[%°kKmMbB]|{_NOON}|st|nd|rd|th|s)?){DASH}"
         rf"(?={_MONEY}?\d(?P<fraction>\d{{0,3}}/\d)?(?P<sum>[\d,.]{{0,20}} ?=)?)",
         _range,
     ),
     rule(
         rf"(?:(?<=thousand)|(?<=[bm]illion)|(?<=percent)|(?<=noon)|(?<=midnight)){DASH}"
-        rf"(?={_MONEY}?\d)|(?<=\d){DASH}(?=(?:noon|midnight|present|now)\b)",
+        rf"(?={_MONEY}?\d)|(?:(?<=\d)|(?<=\d[ap]m)){DASH}(?=(?:noon|midnight|present|now)\b)",
         "to",
     ),
     rule(START + rf"({NUMBER} ?(?:mm|cm|m|km|in|ft|yd|px)\.?) ?[x\u00d7] ?(?=\d)", r"\1 by"),

@@ -20,9 +20,7 @@ DASH = "[-\u2013]"  # a hyphen or an en dash
 MINUS = "[-\u2212]"  # a hyphen or a minus sign
 # The full stop of an abbreviation: gone, unless it also ends the sentence.
 STOP = r"(?:\.(?!\s*$|\s+[\"'(]?[A-Z]))?"
-
-
-_ATTACHED = (" ", "'", ".", ",", "?", "!")
+_ATTACHED = (" ", "'", ".", ",", "?", "!")  # no space in front of these
 
 
 class Rule(NamedTuple):
@@ -84,7 +82,6 @@ def _replacement(say: Say) -> Callable[[re.Match[str]], str]:
             return match[0]
         before = match.string[match.start() - 1 : match.start()]
         after = match.string[match.end() : match.end() + 1]
-        # Spaces stay single, and the "'s" of a possessive stays with its word.
         return f"{'' if before == ' ' else ' '}{spoken}{'' if after in _ATTACHED else ' '}"
 
     return replace

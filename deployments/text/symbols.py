@@ -66,19 +66,21 @@ COMPOSED: tuple[Rule, ...] = (
     rule(r"([=+#@&%^~_*<>|\\/-])\1{2,}", ""),
     rule(r"==", "="),
     rule(r"_", ""),
+    rule(r"(?<!\w)~\s?(?=[$£€]?\d)", "about"),
     rule(r"\+-|\+/-", "±"),
     rule(r"\bC\+\+", "C plus plus"),
     rule(r"\b([CF])#(?!\w)", r"\1 sharp"),
     rule(r"\b([A-Z]{1,4})&([A-Z]{1,4})\b", _spelled_and),
     rule(r"\b([A-Za-z]{1,30})\(s\)", r"\1s"),
     rule(r"\(\)", ""),
+    rule(_compared("<"), "is less than"),
+    rule(_compared(">"), "is greater than"),
 )
 # Those whose meaning depends on the number they touch.
 AT_NUMBERS: tuple[Rule, ...] = (
     rule(rf"{_BASE}\^2(?!\d)", "squared"),
     rule(rf"{_BASE}\^3(?!\d)", "cubed"),
     rule(rf"{_BASE}\^(?=-?\d)", "to the power of"),
-    rule(r"(?<!\w)~\s?(?=[$\d])", "about"),
     rule(r"(?<=[A-Za-z])-(?=\w)|(?<=\d)-(?=[A-Za-z])", ""),
 )
 NAMED: tuple[Rule, ...] = (
@@ -90,7 +92,5 @@ NAMED: tuple[Rule, ...] = (
     rule(r"\bw/", "with"),
     rule(r"(?<=\w)/(?=\w)|(?<![\w/])/(?=\w)|(?<=\w) ?/(?= )", "slash"),
     rule(r"\\(?=\w)", "backslash"),
-    rule(_compared("<"), "is less than"),
-    rule(_compared(">"), "is greater than"),
     rule(one_of(_NAMES), lambda match: _NAMES[match[0]]),
 )

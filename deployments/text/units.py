@@ -24,6 +24,7 @@ _FORMS = {
     "microgram": "μg mcg",
     "pound": "lb lbs",
     "ounce": "oz",
+    "fluid ounce": "fl_oz fl._oz",
     "liter": "l L",
     "milliliter": "ml mL",
     "centiliter": "cl",
@@ -114,7 +115,7 @@ _FORMS = {
     "meter per second squared": "m/s^2",
 }
 _UNITS = {form.replace("_", " "): name for name, forms in _FORMS.items() for form in forms.split()}
-_PLURALS = {"foot": "feet", "hertz": "hertz", "inch": "inches"}
+_PLURALS = {"foot": "feet"}
 _PERIODS = {"d": "day", "wk": "week", "mo": "month", "yr": "year"}
 
 _SIGN = rf"(?P<sign>(?<![^\s(\[]){MINUS})?"
@@ -122,8 +123,9 @@ _AMOUNT = _SIGN + START + rf"(?P<number>{NUMBER})"
 # "6 s" is six seconds, "6s" is sixes; "100 W Main Street" has no watts; "in" is mostly the word.
 _UNIT = (
     rf"(?P<link>\s?|-)(?P<unit>(?<=\s)s|W(?! [A-Z])|{one_of(set(_UNITS) - {'s', 'W'})})"
-    r"(?![A-Za-z0-9^])"
+    r"(?![A-Za-z0-9^]|'[A-Za-z])"
 )
+_INCHES = "\u2033"
 _FRACTION = START + r"(?:\d{1,3} )?\d{1,2}/\d{1,2}"
 _PER = r"(?:/(?P<per>day|d|week|wk|month|mo|year|yr|person|second|minute|hour)\b)?"
 
@@ -134,7 +136,8 @@ def several(unit: str) -> str:
     if head.startswith("degree"):
         return unit.replace("degree", "degrees", 1)
     *before, noun = head.split()
-    return " ".join([*before, _PLURALS.get(noun, noun + "s")]) + per + tail
+    noun = noun if noun.endswith("hertz") else _PLURALS.get(noun, noun + "s")
+    return " ".join([*before, noun]) + per + tail
 
 
 def _measure(match: re.Match[str]) -> str:
@@ -150,6 +153,18 @@ def _part(match: re.Match[str]) -> str:
     """Behind a fraction, which stays: half of one, or one and a half of several."""
     unit = _UNITS[match["unit"]]
     return f"{match[1]} {several(unit) if ' ' in match[1] else unit}"
+
+
+def mark_inches(text: str) -> str:
+    """A quotation mark behind a digit is the sign of inches, unless it ends a quotation."""
+    *pieces, last = text.split('"')
+    opened = False
+    marked: list[str] = []
+    for piece in pieces:
+        inches = not opened and piece[-1:].isdigit()
+        marked += [piece, _INCHES if inches else '"']
+        opened = opened if inches else not opened
+    return "".join([*marked, last])
 
 
 def _inches(match: re.Match[str]) -> str:
@@ -172,9 +187,10 @@ _SCALES = {"k": "thousand", "M": "million", "bn": "billion", "mn": "million", "t
 
 RULES: tuple[Rule, ...] = (
     rule(_AMOUNT + r"\s?%", _percent),
-    rule(START + r"(\d)'\s?(\d{1,2})(?:\"|'')", _feet_and_inches),
+    rule(START + rf"(\d)'\s?(\d{{1,2}})(?:{_INCHES}|\"|'')", _feet_and_inches),
     rule(START + r"([4-7])'(\d|1[01])(?![\w'\"])", _feet_and_inches),
-    rule(START + rf"({NUMBER})(?:\s?in\.(?=\s*$|\s*[a-z,;)])|in\b(?!-))", _inches),
+    rule(START + rf"({NUMBER})(?:\s?in\.(?=\s*$|\s*[a-z,;)])|in\b(?!-)|{_INCHES})", _inches),
+    rule(START + r"(\d{1,3})\s?h\s?(\d{1,2})\s?m(?![A-Za-z\d])", r"\1 h \2 min"),
     rule(rf"({_FRACTION}){_UNIT}{STOP}", _part),
     rule(_AMOUNT + _UNIT + _PER + STOP, _measure),
     rule(

@@ -1,5 +1,6 @@
 """What the judges are given, and what they make of it."""
 
+import os
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,12 @@ def recogniser() -> Recogniser:
 
 @pytest.fixture(scope="module")
 def speech() -> NDArray[np.int16]:
-    return speak(_TEXT, "rms")
+    try:
+        return speak(_TEXT, "rms")
+    except FileNotFoundError:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip("flite is not installed")
 
 
 def test_plain_speech_is_understood(recogniser: Recogniser, speech: NDArray[np.int16]) -> None:

@@ -60,7 +60,7 @@ def test_serve_names_a_voice_that_does_not_exist(tmp_path: Path) -> None:
     command = [sys.executable, "-c", script, "serve", str(file)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
-    assert "model 'demo': voices: 'alloy' is not one of rms, slt" in done.stderr
+    assert "model 'demo-voice': voices: 'alloy' is not one of rms, slt" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -56,7 +56,7 @@ def test_the_shipped_configuration_is_valid() -> None:
     config = load(SHIPPED)
     [(application, settings)] = speech_settings(config)
     assert application.route_prefix == "/"
-    assert [m.id for m in settings.models] == ["demo"]
+    assert [m.id for m in settings.models] == ["demo-voice"]
     assert (config.http_options.host, config.http_options.port) == ("127.0.0.1", 8000)
 
 

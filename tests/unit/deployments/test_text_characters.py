@@ -75,6 +75,7 @@ def test_a_text_of_nothing_but_pictures_is_their_names(written: str, spoken: str
         ("Hello мир", "Hello", ("мир",)),
         ("世界 and 世界, 日本", "and", ("世界", "日本")),
         ("123 한국", "one hundred twenty three", ("한국",)),
+        ("мир 😀", "", ("мир",)),
         ("नमस\u094dते", "", ("नमस\u094dते",)),
         ("Ελλάδ\u03b1", "", ("Ελλάδ\u03b1",)),
         ("a\ud800b", "a b", ("\ud800",)),
