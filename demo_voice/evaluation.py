@@ -14,6 +14,7 @@ import json
 import os
 import shlex
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 from demo_voice import realtime
@@ -56,21 +57,28 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("--limit: at least 1")
     if options.jobs < 1:
         raise CommandError("--jobs: at least 1")
+    try:
+        ears = judges()
+    except PackageNotFoundError as error:
+        raise CommandError(
+            f"{error.name} is missing: pip install -r requirements/demo-voice.txt"
+        ) from error
     chosen = sentences(VOICES, options.limit)
     fingerprint = fingerprint_of(options.model_directory)
     work = WORK / "evaluation"
     folder = work / fingerprint[:12]
     folder.mkdir(parents=True, exist_ok=True)
-    # The service first: nothing else may use the processor while its speed is measured.
-    card, (one, many), speech = asyncio.run(_ask(options, chosen, folder))
     own = teachers(chosen, work / "teacher")
-    groups = [own, _round_trips(own, options.model_directory, folder), *speech.values()]
+    back = _round_trips(own, options.model_directory, folder)
+    # The judges come last: nothing else may use the processor while speed is measured.
+    card, (one, many), speech = asyncio.run(_ask(options, chosen, folder))
+    groups = [own, back, *speech.values()]
     results = _judged(groups, work / "judgements.jsonl", options.jobs)
     evaluation = Evaluation(
         model=card.id,
         fingerprint=fingerprint,
         scale=card.cfg_scale,
-        judges=judges(),
+        judges=ears,
         cores=_cores(),
         command=_command(options),
         teacher=results[0],
@@ -128,7 +136,7 @@ def _round_trips(own: Sequence[Spoken], model: Path, folder: Path) -> list[Spoke
 
     try:
         round_trip = RoundTrip(ModelDirectory.open(model).codec)
-    except (OSError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise CommandError(str(error)) from error
     spoken = [Spoken(s.sentence, round_trip(s.samples), s.sample_rate) for s in own]
     keep(spoken, folder / "round-trip")

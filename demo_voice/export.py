@@ -65,3 +65,4 @@ def _export_codec(work: Path, recipe: Recipe, directory: Path) -> None:
 def _save(weights: dict[str, Tensor], path: Path, dtype: torch.dtype) -> None:
     small = {name: tensor.to("cpu", dtype).contiguous() for name, tensor in weights.items()}
     save_file(small, path, metadata={"format": "pt"})
+    path.chmod(0o644)  # safetensors lets only the owner read it

@@ -70,7 +70,7 @@ class LanguageModelRecipe:
     kv_heads: int = 2
     feed_forward: int = 768
     positions: int = 1536
-    steps: int = 10_000
+    steps: int = 9_600
     warmup: int = 200
     decay: float = 0.5
     rate: float = 2e-3

@@ -174,9 +174,9 @@ def _real_time(evaluation: Evaluation) -> str:
     head += ["latest first audio", "least headroom", "without running dry"]
     return f"""## Real time
 
-Guided streams. The real-time factor (RTF) is the time from the request to the last byte, over the
-duration of the audio. A listener starts to play at the first byte; the headroom is the audio not
-yet played, just before more arrives. Below zero, playback ran dry.
+With the guidance named at the top. The real-time factor (RTF) is the time from the request to the
+last byte, over the duration of the audio. A listener starts to play at the first byte; the headroom
+is the audio not yet played, just before more arrives. Below zero, playback ran dry.
 
 {table(head, rows)}"""
 

@@ -103,9 +103,8 @@ async def served(
         return spoken
 
     with tqdm(total=len(chosen), desc=f"guidance {cfg_scale:g}", disable=None) as progress:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(sentence)) for sentence in chosen]
-    return [task.result() for task in tasks]
+        # Not a TaskGroup, which would wrap the error of a request in a group.
+        return await asyncio.gather(*map(one, chosen))
 
 
 async def _answer(client: Client, request: Request, sentence: Sentence, folder: Path) -> Spoken:

@@ -68,6 +68,7 @@ def speak(text: str, voice: str) -> NDArray[np.int16]:
         ValueError: no such voice, or nothing in the text can be spoken.
         FileNotFoundError: flite is not installed.
     """
+    ctypes.CDLL(None).srand(1)  # flite draws the noise in its excitation from there
     pointer = _library().flite_text_to_wave(text.encode("ascii", "ignore"), _voice(voice))
     if not pointer:
         raise ValueError(f"flite cannot speak {text!r}")
