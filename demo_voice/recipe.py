@@ -102,7 +102,7 @@ class Recipe:
     language_model: LanguageModelRecipe = field(default_factory=LanguageModelRecipe)
     cfg_scale: float = 1.5
     sampling: dict[Literal["text", "audio"], SamplingDefaults] = field(
-        default_factory=lambda: {"audio": SamplingDefaults(0.7, 30)}
+        default_factory=lambda: {"audio": SamplingDefaults(0.5, 30)}
     )
 
 
