@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 JUDGE_RATE = 16_000
 """Samples per second (Hz) that both judges hear."""
 
-SETTINGS: dict[str, Any] = {}
-"""What differs from the defaults of pocketsphinx 5.1.1, by its own names."""
+SETTINGS: dict[str, Any] = {"fwdflatbeam": 1e-72, "fwdflatwbeam": 1e-36}
+"""What differs from the defaults of pocketsphinx 5.1.1 and its model, by its own names."""
 
 REST = 0.15
 """Seconds of digital silence that the recogniser gets before and after the audio."""
