@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from tqdm import tqdm
 
 from demo_voice import codec, training
 from demo_voice.export import export
+from demo_voice.parallel import Group
 from demo_voice.recipe import Recipe
 from demo_voice.shards import synthesise
 
@@ -48,48 +51,56 @@ def speak(work: Path, recipe: Recipe, texts: list[str] | None = None) -> None:
 
 
 def train(work: Path, recipe: Recipe) -> None:
-    """Trains the decoder and the language model: on the GPU one after the other, else at once.
+    """Trains the decoder, then the language model.
 
-    They do not depend on each other, and one core each is better used than two by either.
+    Without a GPU, as many processes as there are cores share each step of the language model:
+    they are faster than the threads of one.
     """
-    if torch.cuda.is_available():
-        _train_decoder(work, recipe, "cuda")
-        _train_language_model(work, recipe, "cuda")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    _show("decoder", recipe.codec.steps, partial(codec.train_decoder, work, recipe, device))
+    size = 1 if device == "cuda" else max(1, min(_cores(), recipe.language_model.parts))
+    torch.set_num_threads(max(1, _cores() // size))
+    with _followers(work, recipe, size) as group:
+        steps = partial(training.train, work, recipe, device, group)
+        _show("language model", recipe.language_model.steps, steps)
+
+
+@contextmanager
+def _followers(work: Path, recipe: Recipe, size: int) -> Iterator[Group]:
+    """The processes that train beside this one, until the end of the block."""
+    if size == 1:
+        yield training.ALONE
         return
-    torch.set_num_threads(max(1, _cores() // 2))
-    other = multiprocessing.get_context("spawn").Process(
-        target=_train_decoder, args=(work, recipe, "cpu", max(1, _cores() // 2))
-    )
-    other.start()
-    try:
-        _train_language_model(work, recipe, "cpu")
-    except BaseException:
-        other.terminate()
-        raise
-    finally:
-        other.join()
-    if other.exitcode != 0:
-        raise RuntimeError(f"training the decoder failed with exit code {other.exitcode}")
+    with tempfile.TemporaryDirectory() as folder:
+        meeting = Path(folder) / "meeting"
+        others = [
+            multiprocessing.get_context("spawn").Process(
+                target=_follow, args=(work, recipe, meeting, rank, size), daemon=True
+            )
+            for rank in range(1, size)
+        ]
+        for other in others:
+            other.start()
+        try:
+            group = Group.join(meeting, 0, size)
+            yield group
+            group.leave()
+        finally:
+            for other in others:
+                other.terminate()
+                other.join()
 
 
-def _train_decoder(work: Path, recipe: Recipe, device: str, threads: int | None = None) -> None:
-    if threads is not None:
-        torch.set_num_threads(threads)
-    steps = partial(codec.train_decoder, work, recipe, device)
-    _show("decoder", recipe.codec.steps, steps, position=1)
+def _follow(work: Path, recipe: Recipe, meeting: Path, rank: int, size: int) -> None:
+    torch.set_num_threads(max(1, _cores() // size))
+    for _ in training.train(work, recipe, "cpu", Group.join(meeting, rank, size)):
+        pass
 
 
-def _train_language_model(work: Path, recipe: Recipe, device: str) -> None:
-    steps = partial(training.train, work, recipe, device)
-    _show("language model", recipe.language_model.steps, steps, position=0)
-
-
-def _show(
-    name: str, total: int, steps: Callable[[], Iterator[tuple[int, float]]], position: int
-) -> None:
+def _show(name: str, total: int, steps: Callable[[], Iterator[tuple[int, float]]]) -> None:
     """Runs a training to its end behind a bar with its smoothed loss."""
     smooth = None
-    with tqdm(total=total, desc=name, position=position, unit="step") as bar:
+    with tqdm(total=total, desc=name, unit="step") as bar:
         for step, loss in steps():
             smooth = loss if smooth is None else _SMOOTH * smooth + (1 - _SMOOTH) * loss
             bar.update(step + 1 - bar.n)

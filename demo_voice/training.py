@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from demo_voice.checkpoints import Checkpoint, learning_rate
 from demo_voice.language_model import SpeechLanguageModel
+from demo_voice.parallel import Group
 from demo_voice.recipe import LanguageModelRecipe, Recipe
 from demo_voice.rows import IGNORED, Example, build
 from demo_voice.shards import Utterance, code_shards, read_codes
@@ -25,6 +26,7 @@ from engine_adapter.spec import StreamSpec
 LANGUAGE_MODEL_FILE = "language-model.pt"
 LOG_FILE = "language-model.jsonl"
 _AVERAGE_EVERY, _AVERAGE_KEEP = 4, 0.996
+ALONE = Group()
 _WINDOW = 16  # a batch is drawn from so many times its number of neighbours in length
 
 
@@ -75,14 +77,14 @@ class Batches:
             [first.first_id + i for i in encoder.encode(u.text).ids] for u in self._utterances
         ]
 
-    def draw(self, step: int) -> Batch:
-        """The batch of a step. Frames, not utterances, are equally likely to be drawn.
+    def draw(self, step: int, part: int = 0) -> Batch:
+        """One part of the batch of a step. Frames, not utterances, are equally likely.
 
         Raises:
             ValueError: no utterance is short enough for the step.
         """
         sizes = self._recipe.language_model
-        random = np.random.default_rng((self._recipe.seed, step))
+        random = np.random.default_rng((self._recipe.seed, step, part))
         usable = int(np.searchsorted(self._frames, frame_limit(step, sizes), side="right"))
         if usable == 0:
             raise ValueError(f"no utterance is as short as {frame_limit(step, sizes)} frames")
@@ -125,8 +127,13 @@ def collate(examples: list[Example]) -> Batch:
     )
 
 
-def train(work: Path, recipe: Recipe, device: str) -> Iterator[tuple[int, float]]:
-    """Trains; yields (step, loss) and resumes where it was interrupted."""
+def train(
+    work: Path, recipe: Recipe, device: str, group: Group = ALONE
+) -> Iterator[tuple[int, float]]:
+    """Trains; yields (step, loss) and resumes where it was interrupted.
+
+    The processes of a group come to the same weights; the first of them keeps and logs them.
+    """
     sizes = recipe.language_model
     utterances = load_utterances(work)
     batches = Batches(utterances[sizes.validation :], recipe)
@@ -151,17 +158,23 @@ def train(work: Path, recipe: Recipe, device: str) -> Iterator[tuple[int, float]
         optimizer.load_state_dict(state["optimizer"])
         average, first = state["average"], state["step"]
     weights = torch.tensor(sizes.stream_weights, device=device)
+    forward = torch.compile(model, dynamic=True) if sizes.compiled else model
     for step in range(first, sizes.steps):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(
+        for settings in optimizer.param_groups:
+            settings["lr"] = learning_rate(
                 step, steps=sizes.steps, warmup=sizes.warmup, decay=sizes.decay, peak=sizes.rate
             )
-        losses, guide = _losses(model, batches.draw(step), device, sizes.guide_width)
-        loss = (losses * weights).sum() / weights.sum()
-        if step < sizes.guide * sizes.steps:
-            loss = loss + sizes.guide_weight * guide
         optimizer.zero_grad()
-        loss.backward()
+        total = 0.0
+        for part in group.share(sizes.parts):
+            batch = batches.draw(step, part)
+            losses, guide = _losses(model, forward, batch, device, sizes.guide_width)
+            loss = (losses * weights).sum() / weights.sum() / sizes.parts
+            if step < sizes.guide * sizes.steps:
+                loss = loss + sizes.guide_weight / sizes.parts * guide
+            loss.backward()
+            total += float(loss.detach())
+        group.sum_gradients(model.parameters())
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % _AVERAGE_EVERY == 0:
@@ -169,7 +182,7 @@ def train(work: Path, recipe: Recipe, device: str) -> Iterator[tuple[int, float]
             for name, tensor in model.state_dict().items():
                 average[name].lerp_(tensor, 1 - keep)
         last = step + 1 == sizes.steps
-        if checkpoint.due() or last:
+        if group.rank == 0 and (checkpoint.due() or last):
             checkpoint.save(
                 {
                     "step": step + 1,
@@ -178,18 +191,22 @@ def train(work: Path, recipe: Recipe, device: str) -> Iterator[tuple[int, float]
                     "average": average,
                 }
             )
-        if step % 500 == 499 or last:
+        if group.rank == 0 and (step % 500 == 499 or last):
             _log(work, step + 1, _validate(model, validation, device, sizes.guide_width))
-        yield step, float(loss.detach())
+        yield step, total * sizes.parts / len(group.share(sizes.parts))
 
 
 def _losses(
-    model: SpeechLanguageModel, batch: Batch, device: str, guide_width: float
+    model: SpeechLanguageModel,
+    forward: Callable[[Tensor], tuple[Tensor, Tensor]],
+    batch: Batch,
+    device: str,
+    guide_width: float,
 ) -> tuple[Tensor, Tensor]:
     """Cross-entropy per stream, and how far the guided heads look from the text."""
     ids, targets = batch.ids.to(device), batch.targets.to(device)
     with torch.autocast(torch.device(device).type, dtype=torch.bfloat16):
-        hidden, attention = model(ids)
+        hidden, attention = forward(ids)
         learned = (targets != IGNORED).any(-1)
         losses = model.losses(hidden[learned], targets[learned])
         return losses, model.guide(attention, batch.places.to(device), guide_width)
@@ -200,7 +217,7 @@ def _validate(
     model: SpeechLanguageModel, validation: Batches, device: str, guide_width: float
 ) -> list[float]:
     """Mean cross-entropy per stream on what was kept from training; last, the guided heads."""
-    parts = [_losses(model, batch, device, guide_width) for batch in validation.in_order()]
+    parts = [_losses(model, model, batch, device, guide_width) for batch in validation.in_order()]
     losses = [torch.cat([streams, guide[None]]) for streams, guide in parts]
     return [round(float(x), 4) for x in torch.stack(losses).mean(0)]
 
