@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-import numpy as np
-import soxr
+from deployments.audio.compressed import AAC, FLAC, MP3, OPUS, CompressedEncoder, Compression
+from deployments.audio.resampling import Resampler
+from deployments.audio.uncompressed import PcmEncoder, WavFileEncoder, WavStreamEncoder
 
-from deployments.audio import wav
-
-AudioFormat = Literal["wav", "pcm"]
+AudioFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
 OPENAI_PCM_RATE = 24_000
+MIN_RATE, MAX_RATE = 8_000, 48_000
+
+_COMPRESSIONS: dict[AudioFormat, Compression] = {
+    "mp3": MP3,
+    "opus": OPUS,
+    "aac": AAC,
+    "flac": FLAC,
+}
 
 
 class Encoder(Protocol):
@@ -18,7 +25,7 @@ class Encoder(Protocol):
 
     Attributes:
         media_type: the answer's content type.
-        sample_rate: of the encoded audio, in Hz.
+        sample_rate: of the audio that a decoder of the format gives, in Hz.
     """
 
     media_type: str
@@ -31,75 +38,73 @@ class Encoder(Protocol):
         """The bytes that were held back."""
 
 
-class PcmEncoder:
-    """OpenAI's ``pcm``: 24 kHz. Resampled as a stream: pieces join without a seam."""
+class _ResampledEncoder:
+    """Feeds another encoder at the rate it wants."""
 
-    media_type = "audio/pcm"
-    sample_rate = OPENAI_PCM_RATE
-
-    def __init__(self, codec_rate: int) -> None:
-        self._resampler = (
-            None
-            if codec_rate == self.sample_rate
-            # Not int16: there soxr adds noise that depends on how the stream is cut.
-            else soxr.ResampleStream(codec_rate, self.sample_rate, 1, dtype="float32")
-        )
+    def __init__(self, encoder: Encoder, resampler: Resampler) -> None:
+        self.media_type = encoder.media_type
+        self.sample_rate = encoder.sample_rate
+        self._encoder = encoder
+        self._resampler = resampler
 
     def encode(self, pcm: bytes) -> bytes:
-        return self._resample(pcm, last=False)
+        return self._encoder.encode(self._resampler.piece(pcm))
 
     def finish(self) -> bytes:
-        return self._resample(b"", last=True)
-
-    def _resample(self, pcm: bytes, *, last: bool) -> bytes:
-        if self._resampler is None:
-            return pcm
-        samples = np.frombuffer(pcm, "<i2").astype(np.float32)
-        resampled = self._resampler.resample_chunk(samples, last=last)
-        return np.rint(resampled).clip(-(2**15), 2**15 - 1).astype("<i2").tobytes()
+        return self._encoder.encode(self._resampler.finish()) + self._encoder.finish()
 
 
-class WavStreamEncoder:
-    """WAV whose length is not known when it begins; at the codec's rate."""
-
-    media_type = "audio/wav"
-
-    def __init__(self, codec_rate: int) -> None:
-        self.sample_rate = codec_rate
-        self._pending_header = wav.header(codec_rate, None)
-
-    def encode(self, pcm: bytes) -> bytes:
-        encoded, self._pending_header = self._pending_header + pcm, b""
-        return encoded
-
-    def finish(self) -> bytes:
-        return self.encode(b"")
-
-
-class WavFileEncoder:
-    """WAV with true sizes, which therefore comes all at once; at the codec's rate."""
-
-    media_type = "audio/wav"
-
-    def __init__(self, codec_rate: int) -> None:
-        self.sample_rate = codec_rate
-        self._pcm = bytearray()
-
-    def encode(self, pcm: bytes) -> bytes:
-        self._pcm += pcm
-        return b""
-
-    def finish(self) -> bytes:
-        return wav.file(self.sample_rate, bytes(self._pcm))
-
-
-def encoder(audio_format: AudioFormat, codec_rate: int, *, streamed: bool) -> Encoder:
+def encoder(
+    audio_format: AudioFormat,
+    codec_rate: int,
+    *,
+    streamed: bool,
+    sample_rate: int | None = None,
+) -> Encoder:
     """A fresh encoder for one answer.
 
     Args:
         codec_rate: of the PCM it will be fed, in Hz.
         streamed: whether bytes are wanted before all audio exists.
+        sample_rate: at which to encode, in Hz. None: OpenAI's 24 kHz for ``pcm``, otherwise
+            ``codec_rate`` or, where the format does not have it, the next one above.
+
+    Raises:
+        ValueError: the format cannot have this ``sample_rate``.
     """
+    if sample_rate is None:
+        rate = _usual_rate(audio_format, codec_rate)
+    else:
+        _require_rate(audio_format, sample_rate)
+        rate = sample_rate
+    made = _encoder_at(audio_format, rate, streamed=streamed)
+    return made if rate == codec_rate else _ResampledEncoder(made, Resampler(codec_rate, rate))
+
+
+def _encoder_at(audio_format: AudioFormat, sample_rate: int, *, streamed: bool) -> Encoder:
     if audio_format == "pcm":
-        return PcmEncoder(codec_rate)
-    return WavStreamEncoder(codec_rate) if streamed else WavFileEncoder(codec_rate)
+        return PcmEncoder(sample_rate)
+    if audio_format == "wav":
+        return WavStreamEncoder(sample_rate) if streamed else WavFileEncoder(sample_rate)
+    return CompressedEncoder(_COMPRESSIONS[audio_format], sample_rate, streamed=streamed)
+
+
+def _usual_rate(audio_format: AudioFormat, codec_rate: int) -> int:
+    if audio_format == "pcm":
+        return OPENAI_PCM_RATE
+    if audio_format == "wav":
+        return codec_rate
+    return _COMPRESSIONS[audio_format].nearest_rate(codec_rate)
+
+
+def _require_rate(audio_format: AudioFormat, sample_rate: int) -> None:
+    compression = _COMPRESSIONS.get(audio_format)
+    rates = compression.rates if compression else None
+    if rates is None:
+        possible = f"{MIN_RATE} to {MAX_RATE}"
+        is_possible = MIN_RATE <= sample_rate <= MAX_RATE
+    else:
+        possible = ", ".join(map(str, rates))
+        is_possible = sample_rate in rates
+    if not is_possible:
+        raise ValueError(f"{audio_format} cannot have {sample_rate} Hz; possible are {possible} Hz")
