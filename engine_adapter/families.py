@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine_adapter.layout import Layout, Role, Segment
 from engine_adapter.spec import (
     TEXT_SLOT,
     VOICE_SLOT,
@@ -14,7 +15,7 @@ from engine_adapter.spec import (
 
 def _bagpiper() -> StreamSpec:
     first, interval = 152192, 1025  # each interval opens with the stream's pad
-    bos, eos, eot, user, assistant, text, audio = 1, 2, 3, 5, 6, 7, 8
+    bos, eos, eot, system, user, assistant, text, audio = 1, 2, 3, 4, 5, 6, 7, 8
     turn: tuple[int | str, ...] = (bos, user, text, TEXT_SLOT, eos, assistant)
     return StreamSpec(
         family="bagpiper",
@@ -33,6 +34,22 @@ def _bagpiper() -> StreamSpec:
         unconditional="zeros",
         prompts={"audio": turn, "text": (*turn, text), "text+audio": (*turn, text)},
         sampling={"text": SamplingDefaults(0.6, 20), "audio": SamplingDefaults(0.8, 20)},
+        # Its users' audio is no codes but features of an encoder of its own.
+        conversation=Layout(
+            begin=(bos,),
+            segments=(
+                Segment("system", "text", (system, text), closes=(eos,)),
+                Segment("user", "text", (user, text), closes=(eos,)),
+                Segment("assistant", "text", (assistant, text), closes=(eos,)),
+                Segment("assistant", "audio", (assistant, audio), drain=7, closes=(eos,)),
+            ),
+            answers={
+                "audio": (assistant,),
+                "text": (assistant, text),
+                "text+audio": (assistant, text),
+            },
+            same_role_closes=(eot,),
+        ),
     )
 
 
@@ -42,11 +59,14 @@ def _opuslm_streams() -> tuple[Stream, ...]:
     return (ssl, *codec)
 
 
-_SEGMENT_PAD = (0,) * 8  # all-zero rows that let the delayed streams of a segment drain
+_DRAIN = 8
+_SEGMENT_PAD = (0,) * _DRAIN  # all-zero rows that let the delayed streams of a segment drain
+_SPEAKER_FRAMES = 500
 
 
 def _opuslm() -> StreamSpec:
-    eos, plain_tts, textlm, text_bpe, codec_ssl = 5, 82, 64, 35, 34
+    eos, text_bpe, codec_ssl, speaker = 5, 35, 34, 37
+    plain_tts, tts, asr, textlm = 82, 81, 80, 64
     return StreamSpec(
         family="opuslm",
         vocab_size=113870,
@@ -63,14 +83,35 @@ def _opuslm() -> StreamSpec:
             "text": (eos, textlm, TEXT_SLOT),
         },
         sampling={"text": SamplingDefaults(1.0, 20, 0.8), "audio": SamplingDefaults(0.8, 30)},
+        transcription=Layout(
+            begin=(eos, asr),
+            segments=(Segment("user", "audio", (codec_ssl,), ends=(codec_ssl,), drain=_DRAIN),),
+            answers={"text": (text_bpe,)},
+        ),
+        cloning=Layout(
+            begin=(eos, tts),
+            segments=(
+                Segment("user", "text", (text_bpe,), drain=_DRAIN),
+                Segment("system", "speaker", (speaker,), drain=_DRAIN, frames=_SPEAKER_FRAMES),
+            ),
+            answers={"audio": ()},
+        ),
     )
 
 
 def _opuslm_dialogue() -> StreamSpec:
-    eos, user, assistant, text_bpe, codec_ssl = 5, 9, 10, 35, 34
+    eos, system, user, assistant, text_bpe, codec_ssl, speaker = 5, 8, 9, 10, 35, 34, 37
     text_dialogue, audio_dialogue = 88, 89
     user_turn: tuple[int | str, ...] = (user, text_bpe, TEXT_SLOT, *_SEGMENT_PAD)
     answer = (assistant, text_bpe)
+
+    def said(role: Role, mark: int) -> tuple[Segment, Segment]:
+        return (
+            Segment(role, "text", (mark, text_bpe), drain=_DRAIN),
+            Segment(role, "audio", (mark, codec_ssl), drain=_DRAIN),
+        )
+
+    voice = Segment("system", "speaker", (system, speaker), drain=_DRAIN, frames=_SPEAKER_FRAMES)
     return StreamSpec(
         family="opuslm-dialogue",
         vocab_size=62670,
@@ -90,6 +131,17 @@ def _opuslm_dialogue() -> StreamSpec:
             "text+audio": (eos, audio_dialogue, *user_turn, *answer),
         },
         sampling={"text": SamplingDefaults(1.0, 20, 0.8), "audio": SamplingDefaults(0.8, 30)},
+        conversation=Layout(
+            begin=(eos, audio_dialogue),
+            silent_begin=(eos, text_dialogue),
+            segments=(voice, *said("user", user), *said("assistant", assistant)),
+            answers={"text": answer, "text+audio": answer},
+        ),
+        cloning=Layout(
+            begin=(eos, audio_dialogue),
+            segments=(voice, Segment("assistant", "text", answer, drain=_DRAIN)),
+            answers={"audio": (assistant,)},
+        ),
     )
 
 

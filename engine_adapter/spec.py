@@ -12,8 +12,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from engine_adapter.layout import Layout
+
 Output = Literal["audio", "text", "text+audio"]
 OUTPUTS: tuple[Output, ...] = ("audio", "text", "text+audio")
+Ability = Literal["speaks", "converses", "transcribes", "clones", "understands_audio"]
 TEXT_SLOT = "text"
 VOICE_SLOT = "voice"
 MAX_CFG_SCALE = 100.0
@@ -92,6 +95,12 @@ class StreamSpec:
             in families with voices, ``"voice"`` for its voice.
         voices: by name, the ids on stream 0 that ask for a voice. A request that names
             none has the first.
+        utterance_characters: the longest text that the model speaks well at once; a longer one
+            is spoken as several utterances. None: any.
+        conversation: prompts of turns, for families that converse.
+        transcription: the prompt of the user's audio, to be written down.
+        cloning: the prompt of a text to be spoken with the voice of a reference; its segments
+            stand in the order in which they are written.
     """
 
     family: str
@@ -113,6 +122,10 @@ class StreamSpec:
     cfg_scale: float = 1.0
     codec_first_stream: int = 0
     voices: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    utterance_characters: int | None = None
+    conversation: Layout | None = None
+    transcription: Layout | None = None
+    cloning: Layout | None = None
 
     def __post_init__(self) -> None:
         if not self.streams or self.streams[0].delay != 0:
@@ -129,9 +142,12 @@ class StreamSpec:
             raise SpecError(f"cfg_scale is {self.cfg_scale}, not in 1..{MAX_CFG_SCALE:g}")
         if self.cfg_scale > 1 and self.unconditional == "none":
             raise SpecError("cfg_scale above 1 needs an unconditional prompt")
+        if self.utterance_characters is not None and self.utterance_characters < 1:
+            raise SpecError("utterance_characters must be at least 1")
         self._check_outputs()
         self._check_ids()
         self._check_voices()
+        self._check_layouts()
 
     def _check_outputs(self) -> None:
         for output, prompt in self.prompts.items():
@@ -155,6 +171,7 @@ class StreamSpec:
         ids += [i for prompt in self.prompts.values() for i in prompt if isinstance(i, int)]
         ids += self.unconditional_prompt
         ids += [i for voice in self.voices.values() for i in voice]
+        ids += [i for layout in self.layouts for i in layout.ids()]
         if self.text is not None:
             ids += [self.text.first_id, self.text.end - 1, *self.text.end_ids]
         if any(not 0 <= i < self.vocab_size for i in ids):
@@ -184,6 +201,52 @@ class StreamSpec:
                 raise SpecError(f"voices: {name!r} has no name or no ids")
             if any(i in marks or any(low <= i < end for low, end in ranges) for i in ids):
                 raise SpecError(f"voices: {name!r} has an id of text, of a code or of a mark")
+
+    def _check_layouts(self) -> None:
+        """Layouts have what their task needs, and room for the delays of what they hold."""
+        for layout in self.layouts:
+            kinds = [(s.role, s.content) for s in layout.segments]
+            if len(set(kinds)) != len(kinds):
+                raise SpecError("a layout has two segments of one kind")
+            for output in layout.answers:
+                if output not in OUTPUTS or ("text" in output and self.text is None):
+                    raise SpecError(f"a layout answers {output!r}, which the family cannot write")
+                if output == "text+audio" and not self.text_to_audio:
+                    raise SpecError("a layout answers 'text+audio' without text_to_audio")
+            for segment in layout.segments:
+                if segment.has_codes and len(segment.ends) + segment.drain < self.max_delay:
+                    raise SpecError(f"a segment of {segment.content} ends before its streams do")
+        if self.transcription is not None and (
+            not self.transcription.hears or "text" not in self.transcription.answers
+        ):
+            raise SpecError("transcription needs the user's audio and answers text")
+        if self.cloning is not None and (
+            self.cloning.speaker is None or "audio" not in self.cloning.answers
+        ):
+            raise SpecError("cloning needs a speaker and answers audio")
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """Those there are."""
+        found = (self.conversation, self.transcription, self.cloning)
+        return tuple(layout for layout in found if layout is not None)
+
+    @property
+    def abilities(self) -> tuple[Ability, ...]:
+        """What the family can be asked for."""
+        able: dict[Ability, bool] = {
+            "speaks": "audio" in self.prompts,
+            "converses": self.conversation is not None,
+            "transcribes": self.transcription is not None,
+            "clones": self.cloning is not None,
+            "understands_audio": any(layout.hears for layout in self.layouts),
+        }
+        return tuple(ability for ability, has in able.items() if has)
+
+    @property
+    def takes_audio(self) -> bool:
+        """Whether audio from outside can become part of a prompt, and so has to be encoded."""
+        return any(layout.hears or layout.speaker for layout in self.layouts)
 
     @property
     def num_streams(self) -> int:
@@ -251,6 +314,9 @@ class StreamSpec:
             values["voices"] = {k: tuple(v) for k, v in values.get("voices", {}).items()}
             for key in ("audio_end_ids", "text_to_audio", "unconditional_prompt"):
                 values[key] = tuple(values.get(key, ()))
+            for key in ("conversation", "transcription", "cloning"):
+                if values.get(key) is not None:
+                    values[key] = Layout.from_dict(values[key])
             return cls(**values)
         except (AttributeError, KeyError, TypeError) as error:
             raise SpecError(f"stream spec: {error}") from error
