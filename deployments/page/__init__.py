@@ -1,0 +1,1 @@
+"""The sources of the page at ``/``. ``deployments.routes.page`` puts them into one document."""
