@@ -13,7 +13,7 @@ from deployments.catalog import Catalog, ServedModel
 from deployments.messages import SpeechCall
 from deployments.middleware import BodyLimit, RequestId
 from deployments.model_card import ModelCard
-from deployments.routes import health, models, speech
+from deployments.routes import health, models, page, speech
 from deployments.settings import ServiceSettings
 
 
@@ -25,6 +25,7 @@ def create_app(catalog: Catalog) -> FastAPI:
     errors.install(app)
     for module in (speech, models, health):
         app.include_router(module.router(catalog))
+    app.include_router(page.router())
     return app
 
 
