@@ -9,10 +9,11 @@ from ray import serve
 from ray.serve import Application
 
 from deployments.engine_deployment import EngineReplica
+from deployments.guards.limiter import LimiterReplica
 from deployments.ingress import Ingress
 from deployments.model_card import ModelCard
 from deployments.model_directory import locate
-from deployments.settings import ModelSettings, ServiceSettings, Settings
+from deployments.settings import GuardSettings, ModelSettings, ServiceSettings, Settings
 from engine_adapter.spec import StreamSpec
 
 # A replica refuses what it cannot take itself, at once and exactly. Serve's own limits only
@@ -22,7 +23,7 @@ _INGRESS_CONCURRENCY = 4096
 
 
 def build(args: dict[str, Any]) -> Application:
-    """One ingress, and per model a deployment of engine replicas.
+    """One ingress, per model a deployment of engine replicas, and a limiter if there are limits.
 
     Args:
         args: as in ``serve_config.yaml``.
@@ -35,17 +36,37 @@ def build(args: dict[str, Any]) -> Application:
     """
     settings = Settings.model_validate(args)
     cards = [ModelCard.of(m, StreamSpec.load(locate(m.path))) for m in settings.models]
-    engines = [_engines(model, settings.service) for model in settings.models]
+    guards = settings.guards
+    engines = [_engines(model, settings.service, guards) for model in settings.models]
     ingress = serve.deployment(Ingress).options(
         num_replicas=settings.service.ingress_replicas,
         max_ongoing_requests=_INGRESS_CONCURRENCY,
         graceful_shutdown_timeout_s=settings.service.drain_seconds,
         ray_actor_options={"num_cpus": 0},
+        logging_config=_logging(guards),
     )
-    return ingress.bind(cards, engines, settings.service, int(time.time()))
+    limiter = _limiter(guards) if guards.limited else None
+    return ingress.bind(cards, engines, settings.service, int(time.time()), guards, limiter)
 
 
-def _engines(model: ModelSettings, service: ServiceSettings) -> Application:
+def _limiter(guards: GuardSettings) -> Application:
+    deployment = serve.deployment(LimiterReplica).options(
+        name="limiter",
+        num_replicas=1,
+        max_ongoing_requests=_INGRESS_CONCURRENCY,
+        ray_actor_options={"num_cpus": 0},
+        health_check_period_s=2,
+        health_check_timeout_s=10,
+        logging_config=_logging(guards, access=False),
+    )
+    return deployment.bind(guards)
+
+
+def _logging(guards: GuardSettings, *, access: bool = True) -> dict[str, Any]:
+    return {"encoding": guards.log_format.upper(), "enable_access_log": access}
+
+
+def _engines(model: ModelSettings, service: ServiceSettings, guards: GuardSettings) -> Application:
     deployment = serve.deployment(EngineReplica).options(
         name=f"engine-{model.id.replace('/', '--')}",  # it names log files
         num_replicas=model.replicas,
@@ -57,5 +78,6 @@ def _engines(model: ModelSettings, service: ServiceSettings) -> Application:
         health_check_timeout_s=10,
         graceful_shutdown_timeout_s=service.drain_seconds,
         max_constructor_retry_count=2,
+        logging_config=_logging(guards),
     )
     return deployment.bind(model)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
@@ -10,18 +12,31 @@ from ray.serve.handle import DeploymentHandle
 
 from deployments import errors
 from deployments.catalog import Catalog, ServedModel
+from deployments.guards import exposure, logs
+from deployments.guards.key_source import plain_keys
+from deployments.guards.limiter import ServeLimiter
+from deployments.guards.runtime import Guards
 from deployments.messages import SpeechCall
-from deployments.middleware import BodyLimit, RequestId
 from deployments.model_card import ModelCard
 from deployments.routes import health, models, page, speech
-from deployments.settings import ServiceSettings
+from deployments.settings import GuardSettings, ServiceSettings
 
 
-def create_app(catalog: Catalog) -> FastAPI:
-    """The HTTP application over a catalog of models."""
-    app = FastAPI(title="speechlm-serve")
-    app.add_middleware(BodyLimit, max_bytes=catalog.service.max_body_bytes)
-    app.add_middleware(RequestId)
+def create_app(catalog: Catalog, guards: Guards | None = None) -> FastAPI:
+    """The HTTP application over a catalog of models.
+
+    Args:
+        guards: ended with the application; None: nobody needs a key or has limits.
+    """
+    guards = guards or Guards(GuardSettings())
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await guards.end()
+
+    app = FastAPI(title="speechlm-serve", lifespan=lifespan)
+    guards.install(app, catalog.service)
     errors.install(app)
     for module in (speech, models, health):
         app.include_router(module.router(catalog))
@@ -53,17 +68,29 @@ class Ingress:
         engines: list[DeploymentHandle],
         service: ServiceSettings,
         created: int,
+        guards: GuardSettings,
+        limiter: DeploymentHandle | None,
     ) -> None:
         """
         Args:
             engines: of each card's model.
             created: Unix time in seconds of the deployment.
+            limiter: there if ``guards.limited``.
+
+        Raises:
+            ValueError: the keys cannot be used, or there are none and others could come in.
+            OSError: the audit log cannot be written.
         """
+        logs.configure(plain_keys())
+        exposure.check_proxy(guards)
         models = [
             ServedModel(card, ServeEngines(handle))
             for card, handle in zip(cards, engines, strict=True)
         ]
         self._catalog = Catalog(models, service, created)
+        self._guards = Guards.begin(
+            guards, service, None if limiter is None else ServeLimiter(limiter)
+        )
 
     def __serve_build_asgi_app__(self) -> FastAPI:
-        return create_app(self._catalog)
+        return create_app(self._catalog, self._guards)

@@ -1,7 +1,8 @@
-"""What happens to every HTTP request before a route sees it."""
+"""What happens to every HTTP request before a route sees it, whoever sends it."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import uuid
 
@@ -9,8 +10,11 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments.errors import error_response
+from deployments.guards.paths import path_of
 
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+# Bodies that may hold audio.
+_UPLOADS = frozenset({"/v1/audio/transcriptions", "/v1/audio/voices", "/v1/chat/completions"})
 
 
 class RequestId:
@@ -23,7 +27,7 @@ class RequestId:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
+        if scope["type"] in ("http", "websocket"):
             given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
             sane = _SANE_REQUEST_ID.fullmatch(given)
             scope.setdefault("state", {})["request_id"] = given if sane else uuid.uuid4().hex
@@ -33,28 +37,60 @@ class RequestId:
 class BodyLimit:
     """Refuses a body that is too large, by its stated length or once too much has come."""
 
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, max_upload_bytes: int) -> None:
+        """
+        Args:
+            max_upload_bytes: where a body may hold audio.
+        """
         self._app = app
         self._max_bytes = max_bytes
+        self._max_upload_bytes = max_upload_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+        most = self._max_upload_bytes if path_of(scope) in _UPLOADS else self._max_bytes
+        message = f"the body is larger than {most} bytes"
         stated = dict(scope["headers"]).get(b"content-length", b"")
-        if stated.isdigit() and int(stated) > self._max_bytes:
-            return await error_response(413, self._message)(scope, receive, send)
+        if stated.isdigit() and int(stated) > most:
+            return await error_response(413, message)(scope, receive, send)
         received = 0
 
         async def limited() -> Message:
             nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._max_bytes:
-                raise HTTPException(413, self._message)
-            return message
+            part = await receive()
+            received += len(part.get("body", b""))
+            if received > most:
+                raise HTTPException(413, message)
+            return part
 
         await self._app(scope, limited, send)
 
-    @property
-    def _message(self) -> str:
-        return f"the body is larger than {self._max_bytes} bytes"
+
+class BodyTimeout:
+    """Refuses a body that has not arrived in time, however slowly it drips."""
+
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        deadline = asyncio.get_running_loop().time() + self._seconds
+        whole = False
+
+        async def timed() -> Message:
+            nonlocal whole
+            if whole:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    part = await receive()
+            except TimeoutError:
+                message = f"the body has not arrived within {self._seconds:g} s"
+                raise HTTPException(408, message) from None
+            whole = not part.get("more_body", False)
+            return part
+
+        await self._app(scope, timed, send)

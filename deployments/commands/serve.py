@@ -59,11 +59,13 @@ def _serve(options: argparse.Namespace) -> None:
 
     try:
         config = load(options.config)
+        config.http_options.host = options.host or config.http_options.host
+        config.http_options.port = options.port or config.http_options.port
+        warnings = _check_guards(config)
         cards = _find_models(config)
     except (OSError, ValueError) as error:
         raise CommandError(str(error)) from error
-    config.http_options.host = options.host or config.http_options.host
-    config.http_options.port = options.port or config.http_options.port
+    print(*warnings, sep="\n", end="\n" if warnings else "", file=sys.stderr, flush=True)
     directory = Path(tempfile.mkdtemp(prefix="speechlm-"))
     try:
         with local_service.running(config, directory) as url:
@@ -80,6 +82,30 @@ def _serve(options: argparse.Namespace) -> None:
     except _Stop:
         shutil.rmtree(directory, ignore_errors=True)
         raise
+
+
+def _check_guards(config: ServeDeploySchema) -> list[str]:
+    """Checks who could come in, and makes the paths of the guards' files absolute.
+
+    Returns:
+        What whoever starts the service should know.
+
+    Raises:
+        ExposedError: others could come in, and nobody has said that they may.
+        KeysFileError: a keys file cannot be used.
+        ValueError: the keys of the environment cannot be.
+    """
+    from deployments.config_file import speech_settings
+    from deployments.guards import exposure
+    from deployments.guards.key_source import KeySource
+
+    warnings = []
+    for application, settings in speech_settings(config):
+        guards = settings.guards.with_absolute_paths()
+        application.args["guards"] = guards.model_dump()
+        KeySource(guards, os.environ)
+        warnings.append(exposure.warning(config.http_options.host, guards))
+    return [warning for warning in warnings if warning is not None]
 
 
 def _find_models(config: ServeDeploySchema) -> list[ModelCard]:

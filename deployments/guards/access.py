@@ -1,0 +1,131 @@
+"""Who may use the service: the API key of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deployments.errors import ApiError
+from deployments.guards.audit import AuditRecord
+from deployments.guards.key_source import KeySource
+from deployments.guards.keys import ANONYMOUS, Caller
+from deployments.guards.paths import guarded
+from deployments.guards.refusal import refuse
+from deployments.settings import ClientLimits
+
+# How a script in a browser sends a key with a WebSocket, as OpenAI's clients do.
+_KEY_PROTOCOL = "openai-insecure-api-key."
+
+
+class Access:
+    """Sets ``request.state.caller``, or refuses.
+
+    The key goes no further: it is taken out of what the routes see.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        keys: KeySource | None,
+        anonymous: ClientLimits,
+        origins: Collection[str],
+    ) -> None:
+        """
+        Args:
+            keys: None: nobody needs one.
+            anonymous: limits of those who come without a key where none is needed.
+            origins: web sites whose scripts may use the service.
+        """
+        self._app = app
+        self._keys = keys
+        self._anonymous = Caller(ANONYMOUS, None, anonymous)
+        self._origins = frozenset(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not guarded(scope):
+            return await self._app(scope, receive, send)
+        headers = Headers(scope=scope)
+        key = _key(headers, scope)
+        try:
+            caller = self._caller(headers, key)
+        except ApiError as error:
+            return await refuse(scope, receive, send, error)
+        audit: AuditRecord = scope["state"]["audit"]
+        audit.client, audit.key_id = caller.client, caller.key_id
+        scope["state"]["caller"] = caller
+        scope = {
+            **scope,
+            "headers": [(k, v) for k, v in scope["headers"] if k != b"authorization"],
+        }
+        if scope["type"] == "websocket":
+            return await self._app(_without_key(scope), receive, _choosing(scope, send))
+        await self._app(scope, receive, send)
+
+    def _caller(self, headers: Headers, key: str | None) -> Caller:
+        """
+        Raises:
+            ApiError: 401, no key or a wrong one; 403, from a script of another site.
+        """
+        if self._keys is None:
+            if self._from_another_site(headers):
+                raise ApiError(
+                    403, "scripts of other sites may not use this service", code="wrong_origin"
+                )
+            return self._anonymous
+        caller = None if key is None else self._keys.find(key)
+        if caller is not None:
+            return caller
+        message = (
+            "an API key is needed, as the header Authorization: Bearer KEY"
+            if key is None
+            else "the API key is not valid"
+        )
+        error = ApiError(401, message, code="invalid_api_key")
+        error.headers["WWW-Authenticate"] = "Bearer"
+        raise error
+
+    def _from_another_site(self, headers: Headers) -> bool:
+        # Any site that somebody visits can send requests to a service on the same machine, and
+        # only the answers are kept from it (over a WebSocket, not even those).
+        origin = headers.get("origin")
+        if origin is None or "*" in self._origins or origin in self._origins:
+            return False
+        return urlsplit(origin).netloc != headers.get("host")
+
+
+def _key(headers: Headers, scope: Scope) -> str | None:
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and value.strip():
+        return value.strip()
+    for protocol in scope.get("subprotocols", ()):
+        if protocol.startswith(_KEY_PROTOCOL):
+            key: str = protocol.removeprefix(_KEY_PROTOCOL)
+            return key
+    return None
+
+
+def _offered(scope: Scope) -> list[str]:
+    return [p for p in scope.get("subprotocols", ()) if not p.startswith(_KEY_PROTOCOL)]
+
+
+def _without_key(scope: Scope) -> Scope:
+    headers = [(k, v) for k, v in scope["headers"] if k != b"sec-websocket-protocol"]
+    return {**scope, "headers": headers, "subprotocols": _offered(scope)}
+
+
+def _choosing(scope: Scope, send: Send) -> Send:
+    """Accepts with the first protocol offered, where the route does not choose.
+
+    A browser that has offered protocols gives up if none of them is chosen.
+    """
+    offered = _offered(scope)
+
+    async def choosing(message: Message) -> None:
+        if message["type"] == "websocket.accept" and not message.get("subprotocol") and offered:
+            message = {**message, "subprotocol": offered[0]}
+        await send(message)
+
+    return choosing

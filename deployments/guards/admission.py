@@ -1,0 +1,68 @@
+"""Limits of a client, and of a front end, checked before anything else is done."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from deployments.errors import ApiError
+from deployments.guards.audit import AuditRecord
+from deployments.guards.keys import Caller
+from deployments.guards.leases import Leases
+from deployments.guards.limits import Kind
+from deployments.guards.paths import guarded
+from deployments.guards.refusal import refuse
+
+
+class Admission:
+    """Holds a lease for every request of a client with limits, until it ends, however it does."""
+
+    def __init__(self, app: ASGIApp, leases: Leases) -> None:
+        self._app = app
+        self._leases = leases
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not guarded(scope):
+            return await self._app(scope, receive, send)
+        caller: Caller = scope["state"]["caller"]
+        if not caller.limits.any:
+            return await self._app(scope, receive, send)
+        audit: AuditRecord = scope["state"]["audit"]
+        kind: Kind = "websocket" if scope["type"] == "websocket" else "request"
+        makes_audio = kind == "websocket" or scope["method"] == "POST"
+        try:
+            lease = await self._leases.acquire(
+                caller, kind, makes_audio, lambda: audit.output_seconds
+            )
+        except ApiError as error:
+            return await refuse(scope, receive, send, error)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._leases.release(lease)
+
+
+class Capacity:
+    """Bounds the HTTP requests of one front end; the health of a full one can still be asked."""
+
+    def __init__(self, app: ASGIApp, max_requests: int, retry_after: int) -> None:
+        self._app = app
+        self._max = max_requests
+        self._retry_after = retry_after
+        self._live = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not guarded(scope):
+            return await self._app(scope, receive, send)
+        if self._live >= self._max:
+            error = ApiError(
+                503,
+                f"{self._max} requests are being answered, and no more fit",
+                code="overloaded",
+                retry_after=self._retry_after,
+            )
+            return await refuse(scope, receive, send, error)
+        self._live += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._live -= 1

@@ -1,0 +1,176 @@
+"""The audit log: one line of JSON for every guarded request, when it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deployments.guards.paths import guarded, path_of
+
+_WITH_AUDIO = ("audio/", "text/event-stream")
+_NORMAL_CLOSES = (1000, 1001, 1005)
+
+
+@dataclass
+class AuditRecord:
+    """One request. Routes fill in what only they know, as ``request.state.audit``.
+
+    Attributes:
+        time: of its arrival, ISO 8601, UTC.
+        text: what the client sent to be read; written only if the settings say so.
+        output_seconds: audio made so far, also what the client is charged for.
+        queue_seconds: from its arrival until an engine has accepted it.
+        first_byte_seconds: from its arrival until the first byte of the answer's body.
+        end: ``cancelled`` if the client left, ``deadline`` if its time was up, ``failed`` if
+            the answer is not whole.
+        audio: the body of an answer with audio, base64; only if the settings say so.
+    """
+
+    request_id: str
+    method: str
+    path: str
+    time: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
+    client: str | None = None
+    key_id: str | None = None
+    model: str | None = None
+    voice: str | None = None
+    input_characters: int | None = None
+    text: str | None = None
+    seed: int | None = None
+    cfg_scale: float | None = None
+    finish_reason: str | None = None
+    output_seconds: float = 0.0
+    output_bytes: int = 0
+    queue_seconds: float | None = None
+    first_byte_seconds: float | None = None
+    total_seconds: float = 0.0
+    status: int | None = None
+    end: Literal["complete", "cancelled", "deadline", "failed"] = "failed"
+    media_type: str | None = None
+    audio: str | None = None
+
+    def fields(self, *, text: bool, audio: bool) -> dict[str, Any]:
+        """What is written of it.
+
+        Args:
+            text, audio: whether they are.
+        """
+        hidden = {name for name, shown in (("text", text), ("audio", audio)) if not shown}
+        return {name: value for name, value in asdict(self).items() if name not in hidden}
+
+
+class Audit:
+    """Gives every guarded request an ``AuditRecord``, and hands it on when the request ends."""
+
+    def __init__(
+        self, app: ASGIApp, write: Callable[[AuditRecord], None] | None, keep_audio: bool
+    ) -> None:
+        """
+        Args:
+            write: gets every record; None: they serve only the limits.
+            keep_audio: whether answers are kept until their end.
+        """
+        self._app = app
+        self._write = write
+        self._keep_audio = keep_audio
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            return await self._app(scope, receive, send)
+        state = scope["state"]
+        record = AuditRecord(
+            request_id=state["request_id"],
+            method=scope.get("method", "WEBSOCKET"),
+            path=path_of(scope),
+        )
+        state["audit"] = record
+        watch = _Watch(record, self._keep_audio)
+        try:
+            await self._app(scope, watch.receiving(receive), watch.sending(send))
+        except asyncio.CancelledError:
+            watch.cancelled = True
+            raise
+        except Exception:
+            record.status = record.status or 500
+            raise
+        finally:
+            watch.finish()
+            if self._write is not None and guarded(scope):
+                self._write(record)
+
+
+class _Watch:
+    """Learns from the messages of a request what becomes of it."""
+
+    def __init__(self, record: AuditRecord, keep_audio: bool) -> None:
+        self.cancelled = False
+        self._record = record
+        self._complete = False
+        self._keep_audio = keep_audio
+        self._audio: list[bytes] = []
+        self._began = time.monotonic()
+
+    def finish(self) -> None:
+        record = self._record
+        record.total_seconds = round(self._elapsed(), 6)
+        record.output_seconds = round(record.output_seconds, 6)
+        if record.end != "deadline":
+            if self._complete:
+                record.end = "complete"
+            elif self.cancelled:
+                record.end = "cancelled"
+        if self._audio:
+            record.audio = base64.b64encode(b"".join(self._audio)).decode()
+
+    def receiving(self, receive: Receive) -> Receive:
+        async def watched() -> Message:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self.cancelled = not self._complete
+            elif message["type"] == "websocket.disconnect":
+                self._complete = message.get("code") in _NORMAL_CLOSES
+                self.cancelled = not self._complete
+            return message
+
+        return watched
+
+    def sending(self, send: Send) -> Send:
+        async def watched(message: Message) -> None:
+            self._note(message)
+            await send(message)
+
+        return watched
+
+    def _note(self, message: Message) -> None:
+        kind = message["type"].removeprefix("websocket.")
+        if kind == "http.response.start":
+            self._record.status = message["status"]
+            types = [v for k, v in message.get("headers", ()) if k.lower() == b"content-type"]
+            self._record.media_type = types[0].decode("latin-1") if types else None
+        elif kind == "http.response.body":
+            self._data(message.get("body", b""))
+            self._complete = not message.get("more_body", False)
+        elif kind == "accept":
+            self._record.status = 101
+        elif kind == "send":
+            self._data(message.get("bytes") or (message.get("text") or "").encode())
+        elif kind == "close":
+            self._complete = True
+
+    def _data(self, data: bytes) -> None:
+        record = self._record
+        if data and record.first_byte_seconds is None:
+            record.first_byte_seconds = round(self._elapsed(), 6)
+        record.output_bytes += len(data)
+        if self._keep_audio and (record.media_type or "").startswith(_WITH_AUDIO):
+            self._audio.append(bytes(data))
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._began

@@ -1,0 +1,88 @@
+"""``x-request-timeout``: how long a client is willing to wait."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deployments.errors import ApiError
+from deployments.guards.audit import AuditRecord
+from deployments.guards.refusal import refuse
+
+HEADER = "x-request-timeout"
+# Serve's own, by which a client would make it ignore that the client has left.
+_DISCONNECT = "x-request-disconnect-disabled"
+_LONGEST_SECONDS = 86_400.0
+
+
+class DeadlinePassed(Exception):
+    """Breaks off a stream, so that its client sees that it is not whole."""
+
+
+class Deadline:
+    """Sets ``request.state.deadline`` (by ``time.monotonic``, or None), and ends the work then.
+
+    Before the first byte the client gets 408; later the stream breaks off.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            return await self._app(scope, receive, send)
+        try:
+            seconds = _seconds(scope)
+        except ApiError as error:
+            return await refuse(scope, receive, send, error)
+        if seconds is None:
+            scope["state"]["deadline"] = None
+            return await self._app(scope, receive, send)
+        scope["state"]["deadline"] = time.monotonic() + seconds
+        audit: AuditRecord = scope["state"]["audit"]
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        timer = asyncio.timeout(seconds)
+        try:
+            async with timer:
+                await self._app(scope, receive, watched)
+        except Exception:  # the cancelled work may end by any
+            if not timer.expired():
+                raise
+            audit.end = "deadline"
+            if started:
+                raise DeadlinePassed(f"{seconds:g} s have passed") from None
+            message = f"{HEADER}: {seconds:g} s have passed"
+            await refuse(scope, receive, send, ApiError(408, message, code="deadline"))
+
+
+def _seconds(scope: Scope) -> float | None:
+    """
+    Raises:
+        ApiError: 400, a header that cannot be honoured.
+    """
+    headers = Headers(scope=scope)
+    if _DISCONNECT in headers:
+        raise ApiError(400, f"{_DISCONNECT}: is not supported", param=_DISCONNECT)
+    given = headers.get(HEADER)
+    if given is None:
+        return None
+    try:
+        if scope["type"] == "websocket":
+            raise ValueError
+        seconds = float(given)
+        if not (math.isfinite(seconds) and seconds > 0):
+            raise ValueError
+    except ValueError:
+        message = f"{HEADER}: must be a number of seconds above 0, and not with a WebSocket"
+        raise ApiError(400, message, param=HEADER) from None
+    return min(seconds, _LONGEST_SECONDS)

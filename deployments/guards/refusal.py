@@ -1,0 +1,23 @@
+"""Errors that are sent before a route sees the request, over HTTP or to a WebSocket."""
+
+from __future__ import annotations
+
+from starlette.types import Message, Receive, Scope, Send
+
+from deployments.errors import ApiError, error_response
+
+
+async def refuse(scope: Scope, receive: Receive, send: Send, error: ApiError) -> None:
+    """Answers a request, or the handshake of a WebSocket, with an error."""
+    response = error_response(
+        error.status, error.message, param=error.param, code=error.code, headers=error.headers
+    )
+    if scope["type"] == "http":
+        return await response(scope, receive, send)
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        return await send({"type": "websocket.close", "code": 1008, "reason": error.message[:120]})
+
+    async def as_handshake(message: Message) -> None:
+        await send({**message, "type": f"websocket.{message['type']}"})
+
+    await response({**scope, "type": "http"}, receive, as_handshake)

@@ -1,0 +1,103 @@
+"""The guards of one front end: what they hold while it runs, and in which order they stand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from deployments.guards.access import Access
+from deployments.guards.admission import Admission, Capacity
+from deployments.guards.audit import Audit
+from deployments.guards.audit_log import AuditLog
+from deployments.guards.browser import SecurityHeaders, cors_options
+from deployments.guards.deadline import Deadline
+from deployments.guards.key_source import KeySource, configured
+from deployments.guards.leases import Leases
+from deployments.guards.limiter import RemoteLimiter
+from deployments.middleware import BodyLimit, BodyTimeout, RequestId
+from deployments.settings import GuardSettings, ServiceSettings
+
+
+@dataclass
+class Guards:
+    """What a front end needs to know who may do what.
+
+    Attributes:
+        keys: None: nobody needs one.
+        leases: None: nobody has limits.
+        audit_log: None: none is written.
+    """
+
+    settings: GuardSettings
+    keys: KeySource | None = None
+    leases: Leases | None = None
+    audit_log: AuditLog | None = None
+
+    @classmethod
+    def begin(
+        cls,
+        settings: GuardSettings,
+        service: ServiceSettings,
+        limiter: RemoteLimiter | None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> Guards:
+        """Reads the keys and opens the audit log.
+
+        Args:
+            limiter: must be there if ``settings.limited``.
+
+        Raises:
+            ValueError: the keys cannot be used, or the limiter is missing.
+            OSError: the audit log cannot be written.
+        """
+        if settings.limited and limiter is None:
+            raise ValueError("there are limits, and no limiter")
+        keys = KeySource(settings, environment) if configured(settings, environment) else None
+        if keys is not None:
+            keys.follow()
+        leases = None
+        if limiter is not None:
+            leases = Leases(limiter, settings, service.retry_after_seconds)
+        log = None if settings.audit.path is None else AuditLog(settings.audit)
+        return cls(settings, keys, leases, log)
+
+    async def end(self) -> None:
+        """Reports and writes what is left."""
+        if self.keys is not None:
+            self.keys.stop()
+        if self.leases is not None:
+            await self.leases.close()
+        if self.audit_log is not None:
+            self.audit_log.close()
+
+    def install(self, app: FastAPI, service: ServiceSettings) -> None:
+        """Puts them around an application. Read from the bottom: the last one is outermost."""
+        settings = self.settings
+        app.add_middleware(BodyTimeout, seconds=settings.body_timeout_seconds)
+        app.add_middleware(
+            BodyLimit, max_bytes=service.max_body_bytes, max_upload_bytes=service.max_upload_bytes
+        )
+        app.add_middleware(Deadline)
+        if self.leases is not None:
+            app.add_middleware(Admission, leases=self.leases)
+        app.add_middleware(
+            Access, keys=self.keys, anonymous=settings.limits, origins=settings.cors_origins
+        )
+        app.add_middleware(
+            Capacity,
+            max_requests=settings.max_http_requests,
+            retry_after=service.retry_after_seconds,
+        )
+        app.add_middleware(
+            Audit,
+            write=None if self.audit_log is None else self.audit_log.write,
+            keep_audio=settings.audit.audio and self.audit_log is not None,
+        )
+        app.add_middleware(RequestId)
+        if settings.cors_origins:
+            app.add_middleware(CORSMiddleware, **cors_options(settings.cors_origins))
+        app.add_middleware(SecurityHeaders)
