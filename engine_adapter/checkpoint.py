@@ -17,6 +17,7 @@ CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 WEIGHTS_INDEX_FILE = "model.safetensors.index.json"
 CODEC_FOLDER = "codec"
+SSL_FOLDER = "ssl"
 TOKENIZER_FILE = "tokenizer/tokenizer.json"
 STREAM_EMBEDDING = "stream_embedding.weight"
 
@@ -81,6 +82,18 @@ class ModelDirectory:
             CheckpointError: it has no ``config.json``.
         """
         return _existing(self.path / CODEC_FOLDER / CONFIG_FILE).parent
+
+    @property
+    def ssl(self) -> Path | None:
+        """The directory of the model that makes the SSL stream's units; None for families
+        whose first stream is a codec's.
+
+        Raises:
+            CheckpointError: it has no ``config.json``.
+        """
+        if self.spec.codec_first_stream == 0:
+            return None
+        return _existing(self.path / SSL_FOLDER / CONFIG_FILE).parent
 
     def tensors(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
         """Yields ``(name, tensor)`` for every tensor whose name starts with ``prefix``.

@@ -19,6 +19,7 @@ from torch import Tensor
 from engine_adapter.checkpoint import (
     CODEC_FOLDER,
     CONFIG_FILE,
+    SSL_FOLDER,
     STREAM_EMBEDDING,
     TOKENIZER_FILE,
     WEIGHTS_FILE,
@@ -218,3 +219,5 @@ def _make_codec(recipe: _Recipe, spec: StreamSpec, directory: Path, seed: int) -
         num_codebooks=spec.num_streams - spec.codec_first_stream,
         codebook_size=recipe.codebook_size,
     )
+    if spec.codec_first_stream:
+        tiny.make_tiny_ssl(directory.parent / SSL_FOLDER, seed, units=spec.streams[0].size)

@@ -5,13 +5,24 @@ of production; only the widths are small. The weights are random but scaled so t
 heard: different codes give different waves, neither silent nor clipped.
 """
 
+import json
 import math
 from pathlib import Path
 from typing import Any, cast
 
 import torch
+from safetensors.torch import save_file
 from torch import nn
-from transformers import DacConfig, DacModel, HubertConfig, XcodecConfig, XcodecModel
+from transformers import (
+    DacConfig,
+    DacModel,
+    HubertConfig,
+    HubertModel,
+    XcodecConfig,
+    XcodecModel,
+)
+
+from vocoder_service.ssl_units import CENTROIDS, CENTROIDS_FILE, QUANTIZER_FILE
 
 _RATIOS = [8, 5, 4, 2]
 _FRAME_RATE = 50
@@ -84,6 +95,31 @@ def make_tiny_dac(
             quantizer.codebook.weight.data.normal_()
         _make_audible(model, model.decoder.conv2, num_codebooks, codebook_size)
     model.save_pretrained(directory)
+
+
+def make_tiny_ssl(directory: str | Path, seed: int, units: int) -> None:
+    """Write a HuBERT of 16 kHz and 320 samples per frame, with centroids for its last layer."""
+    path = Path(directory)
+    config = HubertConfig(
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        conv_dim=[8] * 7,
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=2,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model: Any = HubertModel(config).eval()
+        with torch.no_grad():
+            features = model(torch.randn(1, 2 * 16000) / 10).last_hidden_state[0]
+        spread = torch.randn(units, config.hidden_size)
+        centroids = features.mean(dim=0) + features.std(dim=0) * spread
+    model.save_pretrained(path)
+    save_file({CENTROIDS: centroids.contiguous()}, path / CENTROIDS_FILE)
+    quantizer = {"layer": config.num_hidden_layers, "normalise": False}
+    (path / QUANTIZER_FILE).write_text(json.dumps(quantizer) + "\n")
 
 
 def _bits(codebook_size: int) -> int:

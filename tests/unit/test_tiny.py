@@ -67,6 +67,15 @@ def test_codec_books(family: str, made: Make) -> None:
     assert all(book.std() > 0 for book in books)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families_with_an_ssl_stream_have_its_model(family: str, made: Make) -> None:
+    model = ModelDirectory.open(made(family))
+    assert (model.ssl is not None) == family.startswith("opuslm")
+    if model.ssl is not None:
+        with safe_open(model.ssl / "centroids.safetensors", framework="pt") as file:
+            assert len(file.get_tensor("centroids")) == model.spec.streams[0].size
+
+
 def test_same_seed_same_bytes(demo: Path, tmp_path: Path) -> None:
     again = make_tiny("demo", tmp_path / "again")
     other = make_tiny("demo", tmp_path / "other", seed=1)
