@@ -111,6 +111,11 @@ _STREETS = {
     "Pl": "Place",
     "Ct": "Court",
 }
+# Whose full stop ends no sentence, as a name follows; and those whose stop can end one.
+BEFORE_NAMES = frozenset({*_TITLES, "Dr", "Mr", "Mrs", "Ms", "Messrs", "Prof", "St", "vs"})
+SOMETIMES_LAST = frozenset(
+    {*_NAMES, *_WORDS, *_NAMES_WITH_STOP, *_WORDS_WITH_STOP, *_STREETS, "al"} - {"ok", "Ok"}
+)
 _PHRASES = {
     "e.g.": "for example,",
     "i.e.": "that is,",
