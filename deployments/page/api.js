@@ -42,7 +42,8 @@ async function call(path, options, key) {
  * @param {ReadableStream<Uint8Array>} body
  */
 async function* serverEvents(body) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
   let rest = "";
   for (;;) {
     let piece;
@@ -53,7 +54,7 @@ async function* serverEvents(body) {
       throw new ApiError("The connection broke before the audio was complete.");
     }
     if (piece.done) return;
-    const lines = (rest + piece.value).split(/\r?\n/);
+    const lines = (rest + decoder.decode(piece.value, { stream: true })).split(/\r?\n/);
     rest = lines.pop();
     for (const line of lines) {
       if (line.startsWith("data:") && line.trim() !== "data: [DONE]") {

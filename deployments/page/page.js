@@ -1,5 +1,4 @@
 const PCM_RATE = 24000; // Hz, of the format `pcm`
-const RETRY_SECONDS = 3;
 const KEY_ITEM = "speechlm-api-key";
 const FIELDS = {
   input: "text",
@@ -23,7 +22,6 @@ const sound = $("sound");
 const waveform = new Waveform($("wave"));
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-let models = [];
 let context = null; // made by a click: before one, browsers allow no sound
 let run = null; // what was asked last
 let player = null; // what plays it
@@ -106,10 +104,14 @@ function showError(error) {
   }
   const prefix = `${error.param}: `;
   const { message } = error;
-  $(`${id}-error`).textContent = message.startsWith(prefix) ? message.slice(prefix.length) : message;
+  mark(id, message.startsWith(prefix) ? message.slice(prefix.length) : message);
+  $(id).focus();
+}
+
+function mark(id, message) {
+  $(`${id}-error`).textContent = message;
   $(id).setAttribute("aria-invalid", "true");
   if ($("settings").contains($(id))) $("settings").open = true;
-  $(id).focus();
 }
 
 function clearError(id) {
@@ -125,9 +127,9 @@ function clearErrors() {
 // The request
 
 function number(id) {
-  const { value, validity } = $(id);
+  const { value, valueAsNumber, validity } = $(id);
   if (validity.badInput) throw fieldError(id, "this is not a number");
-  return value === "" ? undefined : value.replace(/^\+/, "");
+  return value === "" ? undefined : JSON.stringify(valueAsNumber);
 }
 
 function wholeNumber(id) {
@@ -329,75 +331,6 @@ async function copyCurl() {
   $("copied").textContent = "Copied.";
 }
 
-// The service
-
-let watching = false;
-let wake = () => {};
-
-/** Looks for the models until the service is ready. */
-async function watch() {
-  if (watching) return;
-  watching = true;
-  for (;;) {
-    const pause = await look();
-    if (pause === null) break;
-    await new Promise((resolve) => {
-      wake = resolve;
-      if (pause < Infinity) setTimeout(resolve, 1000 * pause);
-    });
-  }
-  watching = false;
-}
-
-/** @returns {Promise<number | null>} seconds until another look; null if all is well */
-async function look() {
-  const say = (ready, text) => {
-    $("readiness").dataset.ready = ready;
-    if ($("readiness").textContent !== text) $("readiness").textContent = text;
-  };
-  try {
-    const list = await call("v1/models", { cache: "no-store" }, $("key").value.trim());
-    showModels((await list.json()).data);
-    clearError("key");
-    if (!models.length) {
-      say("no", "The service has no models; trying again");
-      return RETRY_SECONDS;
-    }
-    await call("ready", { cache: "no-store" }, "");
-    say("yes", "Ready");
-    return null;
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    if (error.status === 401) {
-      say("no", "An API key is needed: see Settings");
-      $("settings").open = true;
-      if ($("key").value) showError(error);
-      return Infinity; // until another key is given
-    }
-    say("no", error.status === 503 ? `${error.message}; trying again` : "No answer; trying again");
-    return RETRY_SECONDS;
-  }
-}
-
-function showModels(cards) {
-  if (JSON.stringify(cards) === JSON.stringify(models)) return;
-  models = cards;
-  showOptions("model", models.map((card) => card.id));
-  chooseModel();
-}
-
-function showOptions(id, names) {
-  const chosen = $(id).value;
-  $(id).replaceChildren(...names.map((name) => new Option(name)));
-  if (names.includes(chosen)) $(id).value = chosen;
-}
-
-function chooseModel() {
-  const card = models.find(({ id }) => id === $("model").value);
-  showOptions("voice", card?.voices ?? []);
-  $("guidance").value = card?.cfg_scale ?? "";
-}
-
 // A browser that keeps nothing for this page refuses the store itself.
 function store() {
   try {
@@ -414,9 +347,9 @@ $("form").addEventListener("submit", (event) => {
   speak();
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.repeat) {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
-    speak();
+    if (!event.repeat) speak();
   }
   if (event.key === "Escape") halt();
 });
