@@ -37,7 +37,12 @@ def export(work: Path, recipe: Recipe, directory: Path) -> None:
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".model-") as scratch:
         made = Path(scratch) / "model"
         made.mkdir()
-        replace(spec(), sampling=recipe.sampling, cfg_scale=recipe.cfg_scale).save(made)
+        replace(
+            spec(),
+            sampling=recipe.sampling,
+            cfg_scale=recipe.cfg_scale,
+            utterance_characters=recipe.utterance_characters,
+        ).save(made)
         config = backbone_config(spec(), recipe.language_model)
         (made / CONFIG_FILE).write_text(json.dumps(config, indent=1) + "\n")
         _save(state["average"], made / WEIGHTS_FILE, torch.bfloat16)

@@ -104,6 +104,7 @@ class Recipe:
     shard: int = 1000
     codec: CodecRecipe = field(default_factory=CodecRecipe)
     language_model: LanguageModelRecipe = field(default_factory=LanguageModelRecipe)
+    utterance_characters: int = 100  # what max_frames hold
     cfg_scale: float = 1.5
     sampling: dict[Literal["text", "audio"], SamplingDefaults] = field(
         default_factory=lambda: {"audio": SamplingDefaults(0.5, 30)}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.fx.experimental._config as fx_config
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -158,7 +159,7 @@ def train(
         optimizer.load_state_dict(state["optimizer"])
         average, first = state["average"], state["step"]
     weights = torch.tensor(sizes.stream_weights, device=device)
-    forward = torch.compile(model, dynamic=True) if sizes.compiled else model
+    forward = _compile(model) if sizes.compiled else model
     for step in range(first, sizes.steps):
         for settings in optimizer.param_groups:
             settings["lr"] = learning_rate(
@@ -194,6 +195,12 @@ def train(
         if group.rank == 0 and (step % 500 == 499 or last):
             _log(work, step + 1, _validate(model, validation, device, sizes.guide_width))
         yield step, total * sizes.parts / len(group.share(sizes.parts))
+
+
+def _compile(model: SpeechLanguageModel) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+    # Sizes that are equal by chance, such as rows and streams, are to stay independent.
+    fx_config.use_duck_shape = False
+    return torch.compile(model, dynamic=True)
 
 
 def _losses(

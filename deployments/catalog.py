@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from deployments.errors import ApiError
+from deployments.messages import Utterance
 from deployments.model_card import ModelCard
 from deployments.settings import ServiceSettings
 from deployments.speaking import Engines
 from deployments.text.english import normalize_with_report
+from deployments.text.splitting import split
 
 
 @dataclass(frozen=True)
@@ -33,20 +35,30 @@ class ServedModel:
                 code="voice_not_found",
             )
 
-    def words(self, text: str) -> str:
-        """What of ``input`` the model gets to read.
+    def utterances(self, text: str, *, normalized: bool) -> tuple[Utterance, ...]:
+        """``input`` as the model gets to read it, in pieces that it speaks well.
+
+        Args:
+            normalized: whether the model's normalizer, if it has one, is used.
 
         Raises:
             ApiError: 400, some of it, or all, has no words.
         """
+        words = self._words(text) if normalized else text
+        if not any(character.isalnum() for character in words):
+            raise ApiError(400, "input: there is nothing in it to speak", param="input")
+        limit = self.card.utterance_characters
+        if limit is None:
+            return (Utterance(words),)
+        return tuple(Utterance(part.text, float(part.pause)) for part in split(words, limit))
+
+    def _words(self, text: str) -> str:
         if self.card.normalizer == "none":
             return text
         normalized = normalize_with_report(text)
         if normalized.unspeakable:
             named = ", ".join(map(repr, normalized.unspeakable[:3]))
             raise ApiError(400, f"input: {self.card.id} cannot speak {named}", param="input")
-        if not normalized.text:
-            raise ApiError(400, "input: there is nothing in it to speak", param="input")
         return normalized.text
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any
 
-from deployments.frame_groups import FrameGroups
-from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
+from deployments.messages import Accepted, Refused, SpeechCall, SpeechEvent
 from deployments.model_directory import locate
+from deployments.narration import Narrator, utterance_seed
 from deployments.settings import ModelSettings
 from engine_adapter.request import (
     EngineUnavailable,
-    FinishReason,
     RequestError,
     ResolvedRequest,
     SpeechRequest,
@@ -46,22 +44,27 @@ class EngineReplica:
         model = ModelDirectory.open(locate(settings.path))
         vocoder, spec = settings.vocoder, model.spec
         codebooks = spec.num_streams - spec.codec_first_stream
-        self._schedule = vocoder.schedule()
         # First, so that it loads while the engine does.
         self._vocoder = VocoderActor.options(num_cpus=vocoder.cpus, num_gpus=vocoder.gpus).remote(
             str(model.codec),
-            self._schedule,
+            vocoder.max_window,
             vocoder.max_batch,
             device="cuda" if vocoder.gpus else "cpu",
             num_codebooks=codebooks,
         )
-        self._first_codec_stream = spec.codec_first_stream
         self._engine = SpeechEngine(
             EngineConfig(
                 model=str(model.path), **settings.engine.model_dump(exclude={"cpus", "gpus"})
             )
         )
         self._codec = await self._vocoder.ready.remote()
+        self._narrator = Narrator(
+            self._engine,
+            self._vocoder,
+            self._codec,
+            vocoder.schedule(),
+            spec.codec_first_stream,
+        )
         self._max_live = settings.max_concurrent_requests
         self._live = 0
 
@@ -80,14 +83,18 @@ class EngineReplica:
             yield Refused(429, f"{self._live} requests are being served, and no more fit")
             return
         try:
-            resolved = self._engine.prepare(self._request(call))
+            resolved = self._prepare(call)
         except RequestError as error:
             yield _refusal(error)
             return
         self._live += 1
         try:
-            yield Accepted(resolved.seed, self._codec.sample_rate)
-            async with aclosing(self._generate(call.request_id, resolved)) as events:
+            yield Accepted(resolved[0].seed, self._codec.sample_rate)
+            pauses = [utterance.pause for utterance in call.utterances]
+            events = self._narrator.speak(
+                call.request_id, resolved, pauses, self._frames(call.max_seconds)
+            )
+            async with aclosing(events):
                 async for event in events:
                     yield event
         except EngineUnavailable as error:
@@ -113,46 +120,36 @@ class EngineReplica:
         if hasattr(self, "_engine"):
             self._engine.shutdown()
 
-    def _request(self, call: SpeechCall) -> SpeechRequest:
-        frames = None
-        if call.max_seconds is not None:
-            rate = self._codec.sample_rate / self._codec.hop_length
-            frames = max(1, int(call.max_seconds * rate))
+    def _prepare(self, call: SpeechCall) -> list[ResolvedRequest]:
+        """All utterances, checked before anything is promised.
+
+        Raises:
+            RequestError: one cannot be spoken as it is asked.
+        """
+        first = self._engine.prepare(self._request(call, call.utterances[0].text, call.seed))
+        others = [
+            self._engine.prepare(
+                self._request(call, utterance.text, utterance_seed(first.seed, index))
+            )
+            for index, utterance in enumerate(call.utterances[1:], start=1)
+        ]
+        return [first, *others]
+
+    def _request(self, call: SpeechCall, text: str, seed: int | None) -> SpeechRequest:
         return SpeechRequest(
-            text=call.text,
+            text=text,
             voice=call.voice if self._engine.spec.voices else None,
             cfg_scale=call.cfg_scale,
-            seed=call.seed,
+            seed=seed,
             temperature=call.temperature,
             top_k=call.top_k,
             top_p=call.top_p,
-            max_frames=frames,
         )
 
-    async def _generate(
-        self, request_id: str, resolved: ResolvedRequest
-    ) -> AsyncGenerator[bytes | Finished, None]:
-        stream_id = f"{request_id}-{uuid.uuid4().hex[:8]}"  # a client may send an id twice
-        frames = FrameGroups(self._schedule, self._codec.right_context)
-        reason: FinishReason | None = None
-        chunks = self._engine.stream(resolved, stream_id)
-        try:
-            await self._vocoder.open.remote(stream_id)
-            async for chunk in chunks:
-                reason = chunk.finish_reason
-                group = frames.add(chunk.codes[:, self._first_codec_stream :])
-                if group is not None and (pcm := await self._vocoder.push.remote(stream_id, group)):
-                    yield pcm
-            rest = frames.rest()
-            pcm = b"" if rest is None else await self._vocoder.push.remote(stream_id, rest)
-            pcm += await self._vocoder.finish.remote(stream_id)
-            if pcm:
-                yield pcm
-        finally:
-            await chunks.aclose()
-            self._vocoder.abort.remote(stream_id)
-        assert reason is not None, "the engine's last chunk has a reason"
-        yield Finished(reason)
+    def _frames(self, seconds: float | None) -> int | None:
+        if seconds is None:
+            return None
+        return max(1, int(seconds * self._codec.sample_rate / self._codec.hop_length))
 
 
 def _refusal(error: RequestError) -> Refused:

@@ -40,6 +40,10 @@ class ApiError(Exception):
         self.code = code
         self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
 
+    def body(self) -> dict[str, Any]:
+        """The JSON of the answer."""
+        return error_body(self.status, self.message, param=self.param, code=self.code)
+
 
 def error_body(
     status: int, message: str, *, param: str | None = None, code: str | None = None

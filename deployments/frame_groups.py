@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,10 +9,10 @@ from vocoder_service.windows import WindowSchedule
 
 
 class FrameGroups:
-    """Holds the frames of one stream until they complete the vocoder's next window.
+    """Holds the frames of one stream until there are enough for its next window.
 
-    The vocoder could do nothing with them earlier, and a call per frame and stream would
-    cost more than the decoding.
+    The vocoder decodes what it gets at once: the size of a group decides how soon it is heard,
+    and what it costs.
     """
 
     def __init__(self, schedule: WindowSchedule, right_context: int) -> None:
@@ -22,20 +20,25 @@ class FrameGroups:
         Args:
             right_context: frames the codec needs behind a window.
         """
-        ends = itertools.accumulate(schedule.sizes())
-        self._ends = (end + right_context for end in ends)
-        self._end = next(self._ends)
-        self._frames = 0  # of the whole stream so far
+        self._schedule = schedule
+        self._sizes = schedule.sizes()
+        self._size = next(self._sizes)
+        self._missing = right_context  # frames behind the last window that are not here yet
         self._held: list[NDArray[np.int32]] = []
+        self._frames = 0  # that are held
 
-    def add(self, codes: NDArray[np.int32]) -> NDArray[np.int32] | None:
-        """Takes codes ``[n, codebooks]``; all that are held, once a window is complete."""
+    def add(self, codes: NDArray[np.int32], load: float) -> NDArray[np.int32] | None:
+        """Takes codes ``[n, codebooks]``; all that are held, once they make a window.
+
+        Args:
+            load: share of its time that the vocoder is busy.
+        """
         self._held.append(codes)
         self._frames += len(codes)
-        if self._frames < self._end:
+        if self._frames - self._missing < self._schedule.under_load(self._size, load):
             return None
-        while self._end <= self._frames:
-            self._end = next(self._ends)
+        self._missing = 0
+        self._size = next(self._sizes)
         return self._take()
 
     def rest(self) -> NDArray[np.int32] | None:
@@ -46,4 +49,5 @@ class FrameGroups:
     def _take(self) -> NDArray[np.int32]:
         group = np.concatenate(self._held)
         self._held = []
+        self._frames = 0
         return group

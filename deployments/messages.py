@@ -12,18 +12,32 @@ from engine_adapter.request import FinishReason
 
 
 @dataclass(frozen=True)
+class Utterance:
+    """What a model speaks at once.
+
+    Attributes:
+        pause: seconds of silence behind it, if another one follows.
+    """
+
+    text: str
+    pause: float = 0.0
+
+
+@dataclass(frozen=True)
 class SpeechCall:
     """A request for speech, after the checks that need no model.
 
     Attributes:
         request_id: for logs; need not be unique.
+        utterances: what to say, in order; at least one.
         voice: one that the API offers; a model that knows no voices ignores it.
-        max_seconds: audio at most.
+        seed: of the first utterance; those of the others follow from it.
+        max_seconds: audio at most, of all utterances together.
         others: as in ``engine_adapter.request.SpeechRequest``.
     """
 
     request_id: str
-    text: str
+    utterances: tuple[Utterance, ...]
     voice: str
     cfg_scale: float | None = None
     seed: int | None = None
@@ -62,9 +76,17 @@ class Refused:
 
 @dataclass(frozen=True)
 class Finished:
-    """Last event: all audio was sent."""
+    """Last event: all audio was sent.
+
+    Attributes:
+        finish_reason: ``length`` if any utterance was cut, or not spoken.
+        input_tokens: rows of all prompts, those of guidance left aside.
+        output_tokens: frames.
+    """
 
     finish_reason: FinishReason
+    input_tokens: int
+    output_tokens: int
 
 
 # bytes: PCM, signed 16-bit little-endian mono, never empty.

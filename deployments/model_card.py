@@ -20,12 +20,14 @@ class ModelCard:
         voices: names that requests may use, the one to try first in front.
         cfg_scale: guidance of a request that does not say.
         normalizer: see ``ModelSettings``.
+        utterance_characters: see ``StreamSpec``.
     """
 
     id: str
     voices: tuple[str, ...]
     cfg_scale: float
     normalizer: Literal["none", "english"]
+    utterance_characters: int | None = None
 
     @classmethod
     def of(cls, settings: ModelSettings, spec: StreamSpec) -> ModelCard:
@@ -40,7 +42,9 @@ class ModelCard:
             raise ValueError(
                 f"model {settings.id!r}: voices: {unknown[0]!r} is not one of {', '.join(known)}"
             )
-        return cls(settings.id, voices, spec.cfg_scale, settings.normalizer)
+        return cls(
+            settings.id, voices, spec.cfg_scale, settings.normalizer, spec.utterance_characters
+        )
 
     def entry(self, created: int) -> dict[str, Any]:
         """Its entry in ``/v1/models``; ``voices`` and ``cfg_scale`` are our extensions.

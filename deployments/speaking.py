@@ -15,7 +15,6 @@ from ray.serve.exceptions import (
 
 from deployments.errors import ApiError
 from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
-from engine_adapter.request import FinishReason
 
 _UNAVAILABLE = (RayActorError, DeploymentUnavailableError, ReplicaUnavailableError)
 # Of the refusals after which a client should try again.
@@ -38,12 +37,12 @@ class Speech:
 
     Attributes:
         accepted: the replica's first event.
-        finish_reason: why the audio ended; None until ``pcm`` is exhausted.
+        finished: the replica's last event; None until ``pcm`` is exhausted.
     """
 
     def __init__(self, accepted: Accepted, first: bytes, events: Any, retry_after: int) -> None:
         self.accepted = accepted
-        self.finish_reason: FinishReason | None = None
+        self.finished: Finished | None = None
         self._first = first
         self._events = events
         self._retry_after = retry_after
@@ -92,14 +91,14 @@ class Speech:
         try:
             async for event in self._events:
                 if isinstance(event, Finished):
-                    self.finish_reason = event.finish_reason
+                    self.finished = event
                 elif isinstance(event, bytes):
                     yield event
                 elif isinstance(event, Refused):
                     raise _refusal(event, self._retry_after)
         except _FAILURES as error:
             raise _failure(error, self._retry_after) from error
-        if self.finish_reason is None:
+        if self.finished is None:
             raise ApiError(500, "the audio broke off")
 
 

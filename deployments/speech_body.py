@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from deployments.audio.formats import AudioFormat
+from deployments.audio.formats import AudioFormat, require_rate
+from deployments.audio.speed import MAX_SPEED, MIN_SPEED
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -24,6 +25,8 @@ class SpeechBody(BaseModel):
 
     Attributes:
         stream: whether audio is sent while it is generated; None: see ``streamed``.
+        sample_rate: of the answer, in Hz; None: see ``deployments.audio.formats.encoder``.
+        normalize: False gives the model the text as it is.
         others: OpenAI's, or as in ``engine_adapter.request.SpeechRequest``.
     """
 
@@ -32,11 +35,13 @@ class SpeechBody(BaseModel):
     model: str
     input: str
     voice: str | VoiceReference
-    response_format: AudioFormat | None = None
-    stream_format: Literal["audio"] | None = None
-    speed: float | None = None
+    response_format: AudioFormat = "mp3"
+    stream_format: Literal["audio", "sse"] = "audio"
+    speed: float = Field(1.0, ge=MIN_SPEED, le=MAX_SPEED)
     instructions: str | None = None
     stream: bool | None = None
+    sample_rate: int | None = None
+    normalize: bool = True
     cfg_scale: float | None = None
     seed: int | None = None
     temperature: float | None = None
@@ -51,16 +56,7 @@ class SpeechBody(BaseModel):
             raise ValueError("is empty")
         if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
             raise ValueError("has half of a surrogate pair")
-        if not any(character.isalnum() for character in text):
-            raise ValueError("has neither a letter nor a digit, so there is nothing to speak")
         return text
-
-    @field_validator("speed")
-    @classmethod
-    def _normal_speed(cls, speed: float | None) -> float | None:
-        if speed not in (None, 1.0):
-            raise ValueError("no model here can change its speed; only 1.0 is possible")
-        return speed
 
     @field_validator("instructions")
     @classmethod
@@ -69,15 +65,24 @@ class SpeechBody(BaseModel):
             raise ValueError("no model here follows instructions")
         return instructions
 
+    @field_validator("sample_rate")
+    @classmethod
+    def _rate_of_the_format(cls, rate: int | None, info: ValidationInfo) -> int | None:
+        if rate is not None and "response_format" in info.data:
+            require_rate(info.data["response_format"], rate)
+        return rate
+
+    @field_validator("stream")
+    @classmethod
+    def _events_are_a_stream(cls, stream: bool | None, info: ValidationInfo) -> bool | None:
+        if stream is False and info.data.get("stream_format") == "sse":
+            raise ValueError("is false, but stream_format sse is a stream")
+        return stream
+
     @property
     def voice_id(self) -> str:
         """The voice, in whichever form it was given."""
         return self.voice if isinstance(self.voice, str) else self.voice.id
-
-    @property
-    def audio_format(self) -> AudioFormat:
-        """The format of the answer."""
-        return self.response_format or "wav"
 
     def streamed(self, client_streams: bool) -> bool:
         """Whether to send audio while it is generated.
@@ -87,4 +92,4 @@ class SpeechBody(BaseModel):
         """
         if self.stream is not None:
             return self.stream
-        return self.audio_format == "pcm" or client_streams
+        return self.stream_format == "sse" or self.response_format == "pcm" or client_streams

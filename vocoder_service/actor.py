@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from vocoder_service.codec import load_codec
 from vocoder_service.service import VocoderService, VocoderStats
 from vocoder_service.vocoder import Vocoder
-from vocoder_service.windows import WindowSchedule
+
+_FIRST_FRAMES = 16
 
 
 class CodecInfo(NamedTuple):
@@ -26,22 +27,30 @@ class CodecInfo(NamedTuple):
     """Frames that must follow a window before it can be decoded."""
 
 
+class Decoded(NamedTuple):
+    """What became of the frames that were pushed."""
+
+    pcm: bytes
+    load: float
+    """Of the vocoder, see ``VocoderService.load``."""
+
+
 class _VocoderActor:
     """``VocoderService`` with a codec of its own; see there for each method."""
 
     def __init__(
         self,
         codec_directory: str,
-        schedule: WindowSchedule,
+        max_window: int = 64,
         max_batch: int = 32,
         device: str = "cpu",
         dtype: torch.dtype = torch.float32,
         num_codebooks: int | None = None,
     ) -> None:
         self._codec = load_codec(codec_directory, device, dtype, num_codebooks)
-        self._service = VocoderService(self._codec, schedule, max_batch)
+        self._service = VocoderService(self._codec, max_window, max_batch)
         # The first decode of a process pays for the set-up of the device and its libraries.
-        Vocoder(self._codec).decode_all(np.zeros((schedule.first, self._codec.num_codebooks), int))
+        Vocoder(self._codec).decode_all(np.zeros((_FIRST_FRAMES, self._codec.num_codebooks), int))
 
     async def ready(self) -> CodecInfo:
         """Answers once the codec is loaded and has decoded."""
@@ -57,11 +66,11 @@ class _VocoderActor:
     async def open(self, stream_id: str) -> None:
         self._service.open(stream_id)
 
-    async def push(self, stream_id: str, frames: NDArray[np.integer]) -> bytes:
-        return await self._service.push(stream_id, frames)
+    async def push(self, stream_id: str, frames: NDArray[np.integer]) -> Decoded:
+        return Decoded(await self._service.push(stream_id, frames), self._service.load)
 
-    async def finish(self, stream_id: str) -> bytes:
-        return await self._service.finish(stream_id)
+    async def finish(self, stream_id: str, frames: NDArray[np.integer] | None = None) -> Decoded:
+        return Decoded(await self._service.finish(stream_id, frames), self._service.load)
 
     async def abort(self, stream_id: str) -> None:
         self._service.abort(stream_id)

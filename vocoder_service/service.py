@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vocoder_service.codec import Codec
+from vocoder_service.load import BusyShare
 from vocoder_service.vocoder import Pcm, Vocoder
-from vocoder_service.windows import StreamWindows, Window, WindowSchedule
+from vocoder_service.windows import StreamWindows, Window
 
 
 class VocoderError(RuntimeError):
@@ -43,6 +44,8 @@ class VocoderStats:
     mean_batch_size: float
     """Windows per batch; 0 before the first."""
     decode_seconds: float
+    load: float
+    """Share of the last seconds that was spent decoding, 0 to 1."""
 
 
 @dataclass(eq=False)
@@ -71,21 +74,21 @@ class VocoderService:
     ``abort``. All methods belong to one event loop.
     """
 
-    def __init__(
-        self, codec: Codec, schedule: WindowSchedule | None = None, max_batch: int = 32
-    ) -> None:
-        """``max_batch`` bounds the windows decoded together, and so the memory of a decode.
+    def __init__(self, codec: Codec, max_window: int = 64, max_batch: int = 32) -> None:
+        """``max_window`` frames of each of ``max_batch`` windows bound the memory of a decode.
 
         A GPU gains from every window up to dozens; a CPU from few, beyond which it only delays the
         streams that wait for the next batch.
 
         Raises:
-            ValueError: ``max_batch`` < 1.
+            ValueError: either is less than 1.
         """
         if max_batch < 1:
             raise ValueError(f"max_batch must be at least 1, not {max_batch}")
+        if max_window < 1:
+            raise ValueError(f"max_window must be at least 1, not {max_window}")
         self._vocoder = Vocoder(codec)
-        self._schedule = schedule or WindowSchedule()
+        self._max_window = max_window
         self._max_batch = max_batch
         self._streams: dict[str, _Stream] = {}
         self._queue: deque[_Job] = deque()
@@ -96,6 +99,7 @@ class VocoderService:
         self._windows_decoded = 0
         self._batches = 0
         self._decode_seconds = 0.0
+        self._load = BusyShare()
 
     def open(self, stream_id: str) -> None:
         """Begin a stream.
@@ -105,8 +109,13 @@ class VocoderService:
         """
         if stream_id in self._streams:
             raise ValueError(f"stream {stream_id!r} is already open")
-        windows = StreamWindows(self._vocoder.codec, self._schedule)
+        windows = StreamWindows(self._vocoder.codec, self._max_window)
         self._streams[stream_id] = _Stream(stream_id, windows)
+
+    @property
+    def load(self) -> float:
+        """Share of the last seconds that was spent decoding, 0 to 1."""
+        return self._load.value(time.monotonic())
 
     async def push(self, stream_id: str, frames: NDArray[np.integer]) -> bytes:
         """Append ``frames`` [n, num_codebooks]; return the PCM that is now complete.
@@ -123,14 +132,14 @@ class VocoderService:
         stream = self._live(stream_id)
         return await self._decode(stream, stream.windows.push(frames))
 
-    async def finish(self, stream_id: str) -> bytes:
-        """Return the rest of the stream's PCM and close it.
+    async def finish(self, stream_id: str, frames: NDArray[np.integer] | None = None) -> bytes:
+        """Append the last ``frames``, if any; return the rest of the PCM and close the stream.
 
         Raises:
-            UnknownStreamError, StreamAbortedError, DecodeError: as for ``push``.
+            ValueError, UnknownStreamError, StreamAbortedError, DecodeError: as for ``push``.
         """
         stream = self._live(stream_id)
-        pcm = await self._decode(stream, stream.windows.finish())
+        pcm = await self._decode(stream, stream.windows.finish(frames))
         self._release(stream)
         return pcm
 
@@ -150,6 +159,7 @@ class VocoderService:
             batches=self._batches,
             mean_batch_size=self._windows_decoded / self._batches if self._batches else 0.0,
             decode_seconds=self._decode_seconds,
+            load=self.load,
         )
 
     def check_health(self) -> None:
@@ -205,7 +215,9 @@ class VocoderService:
             results = await loop.run_in_executor(
                 self._thread, self._decode_batch, [job.window for job in jobs]
             )
-            self._decode_seconds += time.perf_counter() - began
+            seconds = time.perf_counter() - began
+            self._decode_seconds += seconds
+            self._load.add(seconds, time.monotonic())
             self._batches += 1
             self._windows_decoded += size
             failures = [result for result in results if isinstance(result, Exception)]

@@ -7,12 +7,13 @@ import torch
 from numpy.typing import NDArray
 
 from vocoder_service.codec import Codec
-from vocoder_service.windows import StreamWindows, Window, WindowSchedule
+from vocoder_service.frames import check_frames
+from vocoder_service.windows import StreamWindows, Window
 
 Pcm = NDArray[np.int16]
 """Mono samples, int16 [samples]."""
 
-_LONG_SCHEDULE = WindowSchedule(first=500, growth=1, maximum=500)
+_LONG_WINDOW = 500
 
 
 def to_int16(audio: torch.Tensor) -> torch.Tensor:
@@ -68,8 +69,13 @@ class Vocoder:
         Raises:
             ValueError: wrong shape or type, or a code out of range.
         """
-        stream = StreamWindows(self.codec, _LONG_SCHEDULE)
-        windows = stream.push(codes) + stream.finish()
+        stream = StreamWindows(self.codec, _LONG_WINDOW)
+        codec = self.codec
+        codes = check_frames(codes, codec.num_codebooks, codec.codebook_size)
+        # The last frames go with the end, where a window may be longer.
+        right = codec.right_context
+        cut = max(0, (len(codes) - right - 1) // _LONG_WINDOW * _LONG_WINDOW + right)
+        windows = stream.push(codes[:cut]) + stream.finish(codes[cut:])
         parts = [self._decode_padded([window], len(window.codes))[0] for window in windows]
         return np.concatenate([np.empty(0, np.int16), *parts])
 

@@ -15,13 +15,19 @@ from numpy.typing import NDArray
 
 from vocoder_service.frames import CodecShape, Frames, check_frames
 
+# Shares of its time that a decoder is busy: below the first, windows are as small as their
+# schedule says, from the second on as large as it allows.
+_RELAXED, _STRAINED = 0.4, 0.9
+
 
 @dataclass(frozen=True)
 class WindowSchedule:
     """Sizes of the bodies of successive windows of a stream, in frames.
 
     The first window is small, since nothing is heard before ``first`` + right context frames
-    exist; later ones are larger, since the context is decoded again with every window.
+    exist; later ones are larger, since the context is decoded again with every window. All are
+    larger while the decoder is busy: a larger window costs less per frame, and what a stream
+    waits for its frames it does not wait in the decoder's queue.
 
     Audio that is generated with real-time factor r (generation time per audio time, decoding left
     aside) plays without a gap while r is below about 1 / growth: with e(k) the end of window k,
@@ -44,8 +50,18 @@ class WindowSchedule:
         if not self.growth >= 1:
             raise ValueError(f"windows must not shrink: growth {self.growth} is less than 1")
 
+    def under_load(self, size: int, load: float) -> int:
+        """The size to use instead of ``size`` while the decoder is busy.
+
+        Args:
+            load: share of its time that the decoder is busy, 0 to 1.
+        """
+        strain = min(1.0, max(0.0, (load - _RELAXED) / (_STRAINED - _RELAXED)))
+        least = self.first + strain * (self.maximum - self.first)
+        return max(size, int(least))
+
     def sizes(self) -> Iterator[int]:
-        """Body sizes of window 0, 1, 2, ... without end."""
+        """Body sizes of window 0, 1, 2, ... without end, of an idle decoder."""
         exact = float(self.first)
         while True:
             yield int(exact)
@@ -68,17 +84,20 @@ class Window:
 
 
 class StreamWindows:
-    """Frames of one stream in, windows out.
+    """Frames of one stream in, windows out: as many frames in each as can be decoded by now.
 
-    The decoded and trimmed windows, joined, are the one-shot decode of all frames. Frames that no
-    later window can need are dropped: between calls at most left context + right context + one
-    body are kept.
+    Whoever pushes frames so decides how large windows are. The decoded and trimmed windows,
+    joined, are the one-shot decode of all frames. Frames that no later window can need are
+    dropped: between calls at most left context + right context are kept.
     """
 
-    def __init__(self, codec: CodecShape, schedule: WindowSchedule) -> None:
+    def __init__(self, codec: CodecShape, maximum: int) -> None:
+        """
+        Args:
+            maximum: frames of the body of one window at most.
+        """
         self._codec = codec
-        self._sizes = schedule.sizes()
-        self._size = next(self._sizes)
+        self._maximum = maximum
         self._kept: Frames = np.empty((0, codec.num_codebooks), np.int64)
         self._kept_from = 0  # index in the stream of the first kept frame
         self._body = 0  # index in the stream of the first frame of the next body
@@ -98,25 +117,31 @@ class StreamWindows:
         """
         self._check_open()
         codec = self._codec
-        new = check_frames(frames, codec.num_codebooks, codec.codebook_size)
-        self._kept = np.concatenate([self._kept, new])
+        self._append(frames)
         windows = []
-        while self._end >= self._body + self._size + codec.right_context:
-            windows.append(self._cut(self._body + self._size, at_end=False))
-            self._size = next(self._sizes)
+        decodable = self._end - codec.right_context
+        while self._body < decodable:
+            windows.append(self._cut(min(decodable, self._body + self._maximum), at_end=False))
         drop = max(0, self._body - codec.left_context) - self._kept_from
         if drop > 0:
             self._kept = self._kept[drop:].copy()  # a view would keep the whole array alive
             self._kept_from += drop
         return windows
 
-    def finish(self) -> list[Window]:
+    def finish(self, frames: NDArray[np.integer] | None = None) -> list[Window]:
         """The last window, up to the true end; none if no frame is left to decode.
 
+        Args:
+            frames: the last ones, if any, as for ``push``; they share the window, which is longer
+                for them than the maximum.
+
         Raises:
+            ValueError: as for ``push``.
             RuntimeError: the stream is finished.
         """
         self._check_open()
+        if frames is not None:
+            self._append(frames)
         self.finished = True
         windows = [self._cut(self._end, at_end=True)] if self._end > self._body else []
         self._kept = self._kept[:0].copy()
@@ -125,6 +150,11 @@ class StreamWindows:
     @property
     def _end(self) -> int:
         return self._kept_from + len(self._kept)
+
+    def _append(self, frames: NDArray[np.integer]) -> None:
+        codec = self._codec
+        new = check_frames(frames, codec.num_codebooks, codec.codebook_size)
+        self._kept = np.concatenate([self._kept, new])
 
     def _check_open(self) -> None:
         if self.finished:

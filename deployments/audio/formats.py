@@ -75,7 +75,7 @@ def encoder(
     if sample_rate is None:
         rate = _usual_rate(audio_format, codec_rate)
     else:
-        _require_rate(audio_format, sample_rate)
+        require_rate(audio_format, sample_rate)
         rate = sample_rate
     made = _encoder_at(audio_format, rate, streamed=streamed)
     return made if rate == codec_rate else _ResampledEncoder(made, Resampler(codec_rate, rate))
@@ -97,7 +97,7 @@ def _usual_rate(audio_format: AudioFormat, codec_rate: int) -> int:
     return _COMPRESSIONS[audio_format].nearest_rate(codec_rate)
 
 
-def _require_rate(audio_format: AudioFormat, sample_rate: int) -> None:
+def require_rate(audio_format: AudioFormat, sample_rate: int) -> None:
     compression = _COMPRESSIONS.get(audio_format)
     rates = compression.rates if compression else None
     if rates is None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
-from deployments.audio.formats import Encoder, encoder
+from deployments import sse
 from deployments.catalog import Catalog, ServedModel
 from deployments.errors import ApiError
 from deployments.messages import SpeechCall
 from deployments.settings import ServiceSettings
+from deployments.sound import Sound
 from deployments.speaking import Speech
 from deployments.speech_body import SpeechBody
 
@@ -37,17 +39,21 @@ def router(catalog: Catalog) -> APIRouter:
         speech = await Speech.begin(
             model.engines, call, limits.accept_timeout_seconds, limits.retry_after_seconds
         )
-        encode = encoder(body.audio_format, speech.accepted.sample_rate, streamed=streamed)
+        sound = Sound(body, speech.accepted.sample_rate, streamed=streamed)
         headers = {
             "x-seed": str(speech.accepted.seed),
-            "x-sample-rate": str(encode.sample_rate),
+            "x-sample-rate": str(sound.sample_rate),
         }
-        pieces = _encoded(speech, encode)
+        if body.stream_format == "sse":
+            events = _events(speech, sound)
+            return StreamingResponse(events, media_type=sse.MEDIA_TYPE, headers=headers)
+        pieces = _encoded(speech, sound)
         if streamed:
-            return StreamingResponse(pieces, media_type=encode.media_type, headers=headers)
+            return StreamingResponse(pieces, media_type=sound.media_type, headers=headers)
         content = b"".join([piece async for piece in pieces])
-        headers["x-finish-reason"] = str(speech.finish_reason)
-        return Response(content, media_type=encode.media_type, headers=headers)
+        assert speech.finished is not None
+        headers["x-finish-reason"] = speech.finished.finish_reason
+        return Response(content, media_type=sound.media_type, headers=headers)
 
     return routes
 
@@ -75,7 +81,7 @@ def _call(
         )
     return SpeechCall(
         request_id=request_id,
-        text=model.words(body.input),
+        utterances=model.utterances(body.input, normalized=body.normalize),
         voice=body.voice_id,
         cfg_scale=body.cfg_scale,
         seed=body.seed,
@@ -86,9 +92,35 @@ def _call(
     )
 
 
-async def _encoded(speech: Speech, encode: Encoder) -> AsyncIterator[bytes]:
+async def _encoded(speech: Speech, sound: Sound) -> AsyncIterator[bytes]:
     async for pcm in speech.pcm():
-        if piece := encode.encode(pcm):
+        if piece := sound.piece(pcm):
             yield piece
-    if piece := encode.finish():
+    if piece := sound.finish():
         yield piece
+
+
+async def _events(speech: Speech, sound: Sound) -> AsyncIterator[bytes]:
+    """OpenAI's events; the finish reason and the seed are ours."""
+    try:
+        async for piece in _encoded(speech, sound):
+            audio = base64.b64encode(piece).decode()
+            yield sse.event({"type": "speech.audio.delta", "audio": audio})
+    except ApiError as error:
+        yield sse.event({"type": "error", **error.body()})
+        return
+    finished = speech.finished
+    assert finished is not None
+    usage = {
+        "input_tokens": finished.input_tokens,
+        "output_tokens": finished.output_tokens,
+        "total_tokens": finished.input_tokens + finished.output_tokens,
+    }
+    yield sse.event(
+        {
+            "type": "speech.audio.done",
+            "usage": usage,
+            "finish_reason": finished.finish_reason,
+            "seed": speech.accepted.seed,
+        }
+    )

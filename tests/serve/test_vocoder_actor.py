@@ -14,7 +14,6 @@ from vocoder_service.codec import load_codec
 from vocoder_service.service import StreamAbortedError, UnknownStreamError
 from vocoder_service.tiny import make_tiny_dac
 from vocoder_service.vocoder import Vocoder
-from vocoder_service.windows import WindowSchedule
 
 pytestmark = pytest.mark.serve
 
@@ -33,7 +32,7 @@ def actor(codec_directory: Path) -> Iterator[Any]:
     starts_ray = not ray.is_initialized()  # else another module's cluster serves as well
     if starts_ray:
         ray.init(address="local", include_dashboard=False, num_cpus=2)
-    actor = VocoderActor.remote(str(codec_directory), WindowSchedule(4, 2, 16))
+    actor = VocoderActor.remote(str(codec_directory), 16)
     yield actor
     ray.kill(actor)
     if starts_ray:

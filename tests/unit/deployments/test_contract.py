@@ -1,5 +1,6 @@
 """What the HTTP front end answers, with a stand-in for the engine replicas."""
 
+import base64
 import json
 import math
 from collections.abc import AsyncIterator, Sequence
@@ -11,19 +12,22 @@ import pytest
 from ray.serve.exceptions import BackPressureError
 
 from deployments.audio import wav
+from deployments.audio.reading import read_audio
 from deployments.catalog import Catalog, ServedModel
 from deployments.ingress import create_app
-from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
+from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent, Utterance
 from deployments.model_card import ModelCard
 from deployments.settings import ServiceSettings
 from deployments.text.english import normalize
 
 PCM = bytes(range(200)) * 8
 JSON = {"content-type": "application/json"}
-GOOD = {"model": "demo", "input": "Hello.", "voice": "rms"}
+GOOD: dict[str, Any] = {"model": "demo", "input": "Hello.", "voice": "rms"}
+WAV = GOOD | {"response_format": "wav"}
+HELLO = (Utterance("Hello."),)
 CARD = ModelCard("demo", ("slt", "rms"), 1.5, "none")
 Script = Sequence[SpeechEvent | Exception]
-SPOKEN: Script = (Accepted(7, 16_000), PCM[:600], PCM[600:], Finished("stop"))
+SPOKEN: Script = (Accepted(7, 16_000), PCM[:600], PCM[600:], Finished("stop", 9, 21))
 
 
 class Events:
@@ -95,10 +99,17 @@ BAD_BODIES: list[tuple[dict[str, Any], str]] = [
     (body(model=3), "model"),
     (body(voice=3), "voice"),
     (body(voice={"name": "rms"}), "voice"),
-    (body(response_format="mp3"), "response_format"),
     (body(response_format="wave"), "response_format"),
-    (body(stream_format="sse"), "stream_format"),
-    (body(speed=1.5), "speed"),
+    (body(response_format=None), "response_format"),
+    (body(stream_format="websocket"), "stream_format"),
+    (body(stream_format="sse", stream=False), "stream"),
+    (body(speed=0.2), "speed"),
+    (body(speed=4.1), "speed"),
+    (body(sample_rate=7999), "sample_rate"),
+    (body(sample_rate=48001, response_format="wav"), "sample_rate"),
+    (body(sample_rate=22050, response_format="opus"), "sample_rate"),
+    (body(sample_rate="16000"), "sample_rate"),
+    (body(normalize=1), "normalize"),
     (body(speed=math.nan), "speed"),
     (body(speed="1"), "speed"),
     (body(instructions="Whisper."), "instructions"),
@@ -121,12 +132,39 @@ WORDS = replace(CARD, normalizer="english")
 
 async def test_a_model_of_words_gets_words() -> None:
     text = "**Dr. Smith** paid $4.50."
-    for card, read in ((CARD, text), (WORDS, normalize(text))):
+    for card, changes, read in (
+        (CARD, {}, text),
+        (WORDS, {}, normalize(text)),
+        (WORDS, {"normalize": False}, text),
+    ):
         engines = StandIn()
         async with client(engines, card=card) as http:
-            response = await http.post("/v1/audio/speech", json=body(input=text))
+            response = await http.post("/v1/audio/speech", json=body(input=text, **changes))
         assert response.status_code == 200
-        assert [call.text for call in engines.calls] == [read]
+        assert [call.utterances for call in engines.calls] == [(Utterance(read),)]
+
+
+async def test_a_long_text_is_spoken_as_several_utterances() -> None:
+    engines = StandIn()
+    text = "Call me at 7:45 p.m. tomorrow. The dog barked, and then it was quiet again."
+    async with client(engines, card=replace(WORDS, utterance_characters=50)) as http:
+        response = await http.post("/v1/audio/speech", json=body(input=text))
+    assert response.status_code == 200
+    (call,) = engines.calls
+    assert [u.text for u in call.utterances] == [
+        "Call me at seven forty five p m tomorrow.",
+        "The dog barked, and then it was quiet again.",
+    ]
+    assert call.utterances[0].pause > 0
+
+
+async def test_a_text_of_pictures_only_is_read_by_a_model_of_words() -> None:
+    engines = StandIn()
+    text = "\N{GRINNING FACE}"
+    async with client(engines, card=WORDS) as http:
+        response = await http.post("/v1/audio/speech", json=body(input=text))
+    assert response.status_code == 200
+    assert engines.calls[0].utterances == (Utterance("grinning face"),)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +285,7 @@ async def test_a_body_that_is_too_large_is_413(stated: bool) -> None:
         ([BackPressureError(1, 1)], 429, "rate_limit_exceeded", True),
         ([Refused(400, "seed: too large", "seed")], 400, "invalid_request_error", False),
         ([Accepted(1, 16_000), Refused(503, "the engine is dead")], 503, "unavailable", True),
-        ([Accepted(1, 16_000), Finished("stop")], 500, "server_error", False),
+        ([Accepted(1, 16_000), Finished("stop", 9, 0)], 500, "server_error", False),
         ([Accepted(1, 16_000), PCM, Refused(503, "dead")], 503, "unavailable", True),
         ([Accepted(1, 16_000), PCM], 500, "server_error", False),
         ([Accepted(1, 16_000), PCM, KeyError("a bug")], 500, "server_error", False),
@@ -274,7 +312,6 @@ async def test_a_stream_that_breaks_off_is_no_whole_answer() -> None:
 @pytest.mark.parametrize(
     ("changes", "streams", "content", "rate"),
     [
-        ({}, False, wav.file(16_000, PCM), "16000"),
         ({"response_format": "wav"}, False, wav.file(16_000, PCM), "16000"),
         ({"stream": True}, True, wav.header(16_000, None) + PCM, "16000"),
         ({"response_format": "pcm"}, True, None, "24000"),
@@ -287,7 +324,7 @@ async def test_the_answer(
     changes: dict[str, Any], streams: bool, content: bytes | None, rate: str
 ) -> None:
     async with client(StandIn()) as http:
-        response = await http.post("/v1/audio/speech", json=body(**changes))
+        response = await http.post("/v1/audio/speech", json=WAV | changes)
     assert response.status_code == 200
     headers = response.headers
     assert headers["content-type"] == f"audio/{changes.get('response_format', 'wav')}"
@@ -300,11 +337,59 @@ async def test_the_answer(
         assert len(response.content) == len(PCM) * 24_000 // 16_000
 
 
+async def test_the_default_is_openais_mp3() -> None:
+    async with client(StandIn()) as http:
+        response = await http.post("/v1/audio/speech", json=GOOD)
+    assert response.headers["content-type"] == "audio/mpeg"
+    assert len(read_audio(response.content, sample_rate=16_000, max_seconds=1)) >= len(PCM) // 2
+
+
+def events_of(response: httpx.Response) -> list[dict[str, Any]]:
+    lines = [line for line in response.text.split("\n\n") if line]
+    assert all(line.startswith("data: ") for line in lines)
+    return [json.loads(line.removeprefix("data: ")) for line in lines]
+
+
+async def test_events_carry_the_audio_and_end_with_usage() -> None:
+    async with client(StandIn()) as http:
+        response = await http.post(
+            "/v1/audio/speech", json=WAV | {"stream_format": "sse", "response_format": "pcm"}
+        )
+    assert response.headers["content-type"].startswith("text/event-stream")
+    *deltas, done = events_of(response)
+    assert {delta["type"] for delta in deltas} == {"speech.audio.delta"}
+    audio = b"".join(base64.b64decode(delta["audio"]) for delta in deltas)
+    assert len(audio) == len(PCM) * 24_000 // 16_000
+    assert done == {
+        "type": "speech.audio.done",
+        "usage": {"input_tokens": 9, "output_tokens": 21, "total_tokens": 30},
+        "finish_reason": "stop",
+        "seed": 7,
+    }
+
+
+async def test_events_that_break_off_end_with_the_error() -> None:
+    events: Script = [Accepted(1, 16_000), PCM, Refused(503, "the engine is dead")]
+    async with client(StandIn(events)) as http:
+        response = await http.post("/v1/audio/speech", json=body(stream_format="sse"))
+    *_, last = events_of(response)
+    assert last["type"] == "error"
+    assert last["error"]["code"] == "engine_unavailable"
+
+
+@pytest.mark.parametrize("speed", [0.25, 0.5, 2.0, 4.0])
+async def test_speed_changes_the_duration(speed: float) -> None:
+    async with client(StandIn()) as http:
+        response = await http.post("/v1/audio/speech", json=WAV | {"speed": speed})
+    samples = (len(response.content) - wav.HEADER_BYTES) // 2
+    assert samples == round(len(PCM) // 2 / speed)
+
+
 async def test_a_client_that_streams_gets_a_stream_unless_it_says_otherwise() -> None:
     headers = {"X-Stainless-Raw-Response": "stream"}
     async with client(StandIn()) as http:
-        streamed = await http.post("/v1/audio/speech", json=GOOD, headers=headers)
-        whole = await http.post("/v1/audio/speech", json=body(stream=False), headers=headers)
+        streamed = await http.post("/v1/audio/speech", json=WAV, headers=headers)
+        whole = await http.post("/v1/audio/speech", json=WAV | {"stream": False}, headers=headers)
     assert streamed.content == wav.header(16_000, None) + PCM
     assert whole.content == wav.file(16_000, PCM)
 
@@ -330,10 +415,10 @@ async def test_every_field_reaches_the_replica() -> None:
             headers={"x-request-id": "not sane"},
         )
     first, second = engines.calls
-    assert first == SpeechCall("mine-1", "Hello.", "rms", **fields, max_seconds=1.5)
+    assert first == SpeechCall("mine-1", HELLO, "rms", **fields, max_seconds=1.5)
     assert second.request_id.isalnum()
     # What is not said is left to the model.
-    assert second == SpeechCall(second.request_id, "Hello.", "slt")
+    assert second == SpeechCall(second.request_id, HELLO, "slt")
     assert second.cfg_scale is None
 
 

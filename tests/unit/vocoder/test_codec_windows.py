@@ -50,13 +50,8 @@ def toy_codecs(draw: st.DrawFn) -> ToyCodec:
     return ToyCodec(draw(st.integers(0, 4)), right, hop, missing)
 
 
-@st.composite
-def schedules(draw: st.DrawFn) -> WindowSchedule:
-    first = draw(st.integers(1, 6))
-    return WindowSchedule(first, draw(st.floats(1, 3)), draw(st.integers(first, 12)))
-
-
 unhurried = settings(deadline=None)
+maxima = st.integers(1, 12)
 chunk_sizes = st.lists(st.integers(0, 15), max_size=12)
 
 
@@ -72,6 +67,11 @@ def push_in_chunks(stream: StreamWindows, codes: Frames, chunks: list[int]) -> l
     return windows
 
 
+def body_frames(codec: ToyCodec, window: Window) -> int:
+    samples = codec.num_samples(len(window.codes)) - window.trim_left - window.trim_right
+    return round(samples / codec.hop_length)
+
+
 def sound(codec: ToyCodec, windows: list[Window]) -> list[int]:
     samples: list[int] = []
     for window in windows:
@@ -81,12 +81,12 @@ def sound(codec: ToyCodec, windows: list[Window]) -> list[int]:
 
 
 @unhurried
-@given(codec=toy_codecs(), schedule=schedules(), chunks=chunk_sizes)
+@given(codec=toy_codecs(), maximum=maxima, chunks=chunk_sizes)
 def test_joined_windows_are_the_one_shot_decode(
-    codec: ToyCodec, schedule: WindowSchedule, chunks: list[int]
+    codec: ToyCodec, maximum: int, chunks: list[int]
 ) -> None:
     codes = random_codes(sum(chunks), codec)
-    stream = StreamWindows(codec, schedule)
+    stream = StreamWindows(codec, maximum)
 
     windows = push_in_chunks(stream, codes, chunks) + stream.finish()
 
@@ -95,35 +95,50 @@ def test_joined_windows_are_the_one_shot_decode(
 
 
 @unhurried
-@given(codec=toy_codecs(), schedule=schedules(), chunks=chunk_sizes)
-def test_chunks_do_not_decide_the_windows(
-    codec: ToyCodec, schedule: WindowSchedule, chunks: list[int]
+@given(codec=toy_codecs(), maximum=maxima, chunks=chunk_sizes)
+def test_every_push_decodes_what_can_be_decoded(
+    codec: ToyCodec, maximum: int, chunks: list[int]
 ) -> None:
-    codes = random_codes(sum(chunks), codec)
-    chunked, at_once = StreamWindows(codec, schedule), StreamWindows(codec, schedule)
-
-    by_chunks = push_in_chunks(chunked, codes, chunks) + chunked.finish()
-    by_stream = at_once.push(codes) + at_once.finish()
-
-    assert [w.codes.tolist() for w in by_chunks] == [w.codes.tolist() for w in by_stream]
+    stream = StreamWindows(codec, maximum)
+    arrived = heard = 0
+    for chunk in chunks:
+        bodies = [body_frames(codec, w) for w in stream.push(random_codes(chunk, codec))]
+        arrived, heard = arrived + chunk, heard + sum(bodies)
+        assert heard == max(0, arrived - codec.right_context)
+        assert all(body == maximum for body in bodies[:-1])
+        assert all(1 <= body <= maximum for body in bodies)
 
 
 @unhurried
-@given(codec=toy_codecs(), schedule=schedules(), chunks=chunk_sizes)
-def test_frames_that_no_window_needs_are_dropped(
-    codec: ToyCodec, schedule: WindowSchedule, chunks: list[int]
+@given(codec=toy_codecs(), maximum=maxima, chunks=chunk_sizes, last=st.integers(0, 20))
+def test_the_last_frames_share_one_window(
+    codec: ToyCodec, maximum: int, chunks: list[int], last: int
 ) -> None:
-    stream = StreamWindows(codec, schedule)
+    codes = random_codes(sum(chunks) + last, codec)
+    stream = StreamWindows(codec, maximum)
+    windows = push_in_chunks(stream, codes, chunks)
+    end = stream.finish(codes[sum(chunks) :])
+    assert len(end) <= 1
+    one_shot = codec.decode(codes) if len(codes) else np.empty(0)
+    assert sound(codec, windows + end) == one_shot.tolist()
+
+
+@unhurried
+@given(codec=toy_codecs(), maximum=maxima, chunks=chunk_sizes)
+def test_frames_that_no_window_needs_are_dropped(
+    codec: ToyCodec, maximum: int, chunks: list[int]
+) -> None:
+    stream = StreamWindows(codec, maximum)
     for chunk in chunks:
         stream.push(random_codes(chunk, codec))
-        assert stream.kept_frames < codec.left_context + schedule.maximum + codec.right_context
+        assert stream.kept_frames < codec.left_context + codec.right_context + 1
     stream.finish()
     assert stream.kept_frames == 0
 
 
 def test_a_huge_push_leaves_no_memory_behind() -> None:
     codec = ToyCodec(left_context=4, right_context=4, hop_length=2, missing_samples=0)
-    stream = StreamWindows(codec, WindowSchedule(first=8, growth=1, maximum=8))
+    stream = StreamWindows(codec, 8)
     codes = random_codes(100_000, codec)
 
     tracemalloc.start()
@@ -135,11 +150,11 @@ def test_a_huge_push_leaves_no_memory_behind() -> None:
 
 
 @unhurried
-@given(codec=toy_codecs(), schedule=schedules(), chunks=chunk_sizes)
+@given(codec=toy_codecs(), maximum=maxima, chunks=chunk_sizes)
 def test_only_the_outer_windows_have_the_edges_of_the_stream(
-    codec: ToyCodec, schedule: WindowSchedule, chunks: list[int]
+    codec: ToyCodec, maximum: int, chunks: list[int]
 ) -> None:
-    stream = StreamWindows(codec, schedule)
+    stream = StreamWindows(codec, maximum)
     windows = push_in_chunks(stream, random_codes(sum(chunks), codec), chunks)
 
     assert not any(window.at_end for window in windows)
@@ -150,12 +165,12 @@ def test_only_the_outer_windows_have_the_edges_of_the_stream(
     assert all(window.at_end for window in stream.finish())
 
 
-def test_a_window_is_ready_as_soon_as_its_right_context_is() -> None:
+def test_a_frame_is_decoded_as_soon_as_its_right_context_is_there() -> None:
     codec = ToyCodec(left_context=2, right_context=3, hop_length=4, missing_samples=1)
-    stream = StreamWindows(codec, WindowSchedule(first=5, growth=1, maximum=5))
+    stream = StreamWindows(codec, 5)
 
-    assert stream.push(random_codes(7, codec)) == []
-    (window,) = stream.push(random_codes(1, codec))
+    assert stream.push(random_codes(3, codec)) == []
+    (window,) = stream.push(random_codes(5, codec))
 
     assert len(window.codes) == 8
     assert (window.trim_left, window.trim_right) == (0, 3 * 4 - 1)
@@ -172,6 +187,21 @@ def test_even_a_window_of_one_frame_grows() -> None:
 
 
 @pytest.mark.parametrize(
+    ("size", "load", "used"),
+    [(8, 0.0, 8), (8, 0.4, 8), (8, 0.65, 36), (40, 0.65, 40), (8, 0.9, 64), (8, 1.0, 64)],
+)
+def test_windows_are_larger_while_the_decoder_is_busy(size: int, load: float, used: int) -> None:
+    assert WindowSchedule(first=8, growth=1.5, maximum=64).under_load(size, load) == used
+
+
+@given(st.integers(1, 64), st.floats(0, 1), st.floats(0, 1))
+def test_more_load_never_makes_a_window_smaller(size: int, one: float, other: float) -> None:
+    schedule = WindowSchedule(first=8, growth=1.5, maximum=64)
+    less, more = sorted([one, other])
+    assert size <= schedule.under_load(size, less) <= schedule.under_load(size, more) <= 64
+
+
+@pytest.mark.parametrize(
     ("first", "growth", "maximum"), [(0, 2, 8), (9, 2, 8), (4, 0.5, 8), (4, float("nan"), 8)]
 )
 def test_a_schedule_that_makes_no_sense_is_refused(first: int, growth: float, maximum: int) -> None:
@@ -181,12 +211,12 @@ def test_a_schedule_that_makes_no_sense_is_refused(first: int, growth: float, ma
 
 def test_a_stream_without_frames_has_no_windows() -> None:
     codec = ToyCodec(2, 2, 4, 1)
-    assert StreamWindows(codec, WindowSchedule()).finish() == []
+    assert StreamWindows(codec, 64).finish() == []
 
 
 def test_a_finished_stream_takes_nothing_more() -> None:
     codec = ToyCodec(2, 2, 4, 1)
-    stream = StreamWindows(codec, WindowSchedule())
+    stream = StreamWindows(codec, 64)
     stream.finish()
 
     with pytest.raises(RuntimeError, match="finished"):
@@ -209,7 +239,7 @@ def test_wrong_frames_are_named_and_leave_the_stream_as_it_was(
     frames: NDArray[np.integer], complaint: str
 ) -> None:
     codec = ToyCodec(1, 1, 3, 1)
-    stream = StreamWindows(codec, WindowSchedule(2, 1, 2))
+    stream = StreamWindows(codec, 2)
     codes = random_codes(9, codec)
     windows = stream.push(codes[:4])
 
@@ -224,7 +254,7 @@ def test_the_callers_array_may_change_after_a_push() -> None:
     codec = ToyCodec(1, 1, 3, 1)
     codes = random_codes(5, codec)
     buffer = codes.copy()
-    stream = StreamWindows(codec, WindowSchedule(8, 1, 8))
+    stream = StreamWindows(codec, 8)
 
     windows = stream.push(buffer)
     buffer[:] = 0

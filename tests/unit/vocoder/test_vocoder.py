@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from vocoder_service.codec import Codec
 from vocoder_service.frames import Frames
 from vocoder_service.vocoder import Pcm, Vocoder, to_int16
-from vocoder_service.windows import StreamWindows, Window, WindowSchedule
+from vocoder_service.windows import StreamWindows, Window
 
-SCHEDULE = WindowSchedule(first=3, growth=1.7, maximum=13)
+MAX_WINDOW = 13
 slow = settings(
     max_examples=15,
     deadline=None,
@@ -63,7 +63,7 @@ def test_streams_pushed_at_random_equal_their_one_shot_decodes(
 ) -> None:
     vocoder = Vocoder(codec)
     codes = [random_codes(codec, length, seed) for seed, length in enumerate(lengths)]
-    streams = [StreamWindows(codec, SCHEDULE) for _ in codes]
+    streams = [StreamWindows(codec, MAX_WINDOW) for _ in codes]
     pushed = [0] * len(codes)
     heard: list[list[Pcm]] = [[] for _ in codes]
 
@@ -88,7 +88,7 @@ def test_streams_pushed_at_random_equal_their_one_shot_decodes(
 
 
 def windows_of(codec: Codec, frames: int, seed: int) -> list[Window]:
-    stream = StreamWindows(codec, SCHEDULE)
+    stream = StreamWindows(codec, MAX_WINDOW)
     return stream.push(random_codes(codec, frames, seed)) + stream.finish()
 
 
@@ -109,7 +109,7 @@ def test_context_shorter_than_computed_would_be_heard(codec: Codec) -> None:
 
     codes = random_codes(codec, 70, seed=0)
     deaf: Any = Deaf(codec)
-    stream = StreamWindows(deaf, SCHEDULE)
+    stream = StreamWindows(deaf, MAX_WINDOW)
     parts = Vocoder(codec).decode(stream.push(codes) + stream.finish())
     difference = np.concatenate(parts).astype(int) - one_shot(codec, codes)
     assert np.abs(difference).max() > 1

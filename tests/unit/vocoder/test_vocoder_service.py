@@ -20,10 +20,9 @@ from vocoder_service.service import (
     VocoderService,
 )
 from vocoder_service.vocoder import Vocoder
-from vocoder_service.windows import WindowSchedule
 
-SCHEDULE = WindowSchedule(first=4, growth=2, maximum=16)
-FIRST_WINDOW = 14  # frames that complete the first window: 4 and 10 of right context
+MAX_WINDOW = 16
+FIRST_WINDOW = 14  # frames: 4 and 10 of right context
 POISON = 777  # a code on which FaultyCodec fails
 
 
@@ -74,7 +73,7 @@ class FaultyCodec(WrappedCodec):
 
 
 def service_with(codec: Any, max_batch: int = 32) -> VocoderService:
-    return VocoderService(codec, SCHEDULE, max_batch)
+    return VocoderService(codec, MAX_WINDOW, max_batch)
 
 
 async def say(service: VocoderService, stream_id: str, codes: Frames, seed: int) -> bytes:
@@ -97,7 +96,7 @@ async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
 
 
 async def test_twenty_streams_at_once_each_equal_their_one_shot_decode(codec: Codec) -> None:
-    service = VocoderService(codec, SCHEDULE)
+    service = VocoderService(codec, MAX_WINDOW)
     rng = random.Random(0)
     codes = [random_codes(codec, rng.randint(1, 90), seed) for seed in range(20)]
     codes = [stream % codec.codebook_size for stream in codes]
@@ -119,18 +118,28 @@ async def test_twenty_streams_at_once_each_equal_their_one_shot_decode(codec: Co
     assert stats.decode_seconds > 0
 
 
-async def test_audio_comes_as_soon_as_the_first_window_is_complete(xcodec: Codec) -> None:
-    service = VocoderService(xcodec, SCHEDULE)
+async def test_audio_comes_as_soon_as_its_right_context_is_there(xcodec: Codec) -> None:
+    service = VocoderService(xcodec, MAX_WINDOW)
     service.open("a")
     codes = random_codes(xcodec, FIRST_WINDOW, seed=0)
 
-    assert await service.push("a", codes[:-1]) == b""
-    assert len(await service.push("a", codes[-1:])) == 2 * 320 * SCHEDULE.first
-    assert len(await service.finish("a")) == 2 * 320 * (FIRST_WINDOW - SCHEDULE.first)
+    assert await service.push("a", codes[:10]) == b""
+    assert len(await service.push("a", codes[10:])) == 2 * 320 * 4
+    assert len(await service.finish("a")) == 2 * 320 * 10
+
+
+async def test_the_load_says_how_busy_the_vocoder_was_and_fades(xcodec: Codec) -> None:
+    service = VocoderService(xcodec, MAX_WINDOW)
+    assert service.load == 0
+    await say(service, "a", random_codes(xcodec, 60, seed=0), seed=0)
+    busy = service.load
+    assert 0 < busy <= 1
+    await asyncio.sleep(0.05)
+    assert service.load < busy
 
 
 async def test_a_stream_without_frames_finishes_with_nothing(xcodec: Codec) -> None:
-    service = VocoderService(xcodec, SCHEDULE)
+    service = VocoderService(xcodec, MAX_WINDOW)
     service.open("a")
     assert await service.push("a", random_codes(xcodec, 0, seed=0)) == b""
     assert await service.finish("a") == b""
@@ -199,7 +208,7 @@ async def test_an_aborted_id_can_be_used_again_at_once(xcodec: Codec) -> None:
 
 
 async def test_abort_is_idempotent(xcodec: Codec) -> None:
-    service = VocoderService(xcodec, SCHEDULE)
+    service = VocoderService(xcodec, MAX_WINDOW)
     service.abort("never opened")
     service.open("a")
     service.abort("a")
@@ -240,7 +249,7 @@ async def test_a_cancelled_push_closes_its_stream(xcodec: Codec) -> None:
 
 
 async def test_a_wrong_code_fails_its_push_only(xcodec: Codec) -> None:
-    service = VocoderService(xcodec, SCHEDULE)
+    service = VocoderService(xcodec, MAX_WINDOW)
     codes = random_codes(xcodec, 30, seed=0)
     wrong = codes.copy()
     wrong[3, 5] = 1024
@@ -315,7 +324,7 @@ async def test_the_loop_stays_responsive_while_a_batch_decodes(xcodec: Codec) ->
 
 @pytest.mark.parametrize("stream", ["never opened", "finished", "aborted"])
 async def test_a_stream_that_is_not_open_is_named(xcodec: Codec, stream: str) -> None:
-    service = VocoderService(xcodec, SCHEDULE)
+    service = VocoderService(xcodec, MAX_WINDOW)
     service.open("finished")
     await service.finish("finished")
     service.open("aborted")
@@ -328,7 +337,7 @@ async def test_a_stream_that_is_not_open_is_named(xcodec: Codec, stream: str) ->
 
 
 async def test_a_live_id_cannot_be_opened_twice(xcodec: Codec) -> None:
-    service = VocoderService(xcodec, SCHEDULE)
+    service = VocoderService(xcodec, MAX_WINDOW)
     service.open("a")
     with pytest.raises(ValueError, match="'a' is already open"):
         service.open("a")

@@ -1,0 +1,127 @@
+"""The replica's side of one request for speech: its utterances, one after the other, as PCM."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from deployments.audio.joining import Joiner
+from deployments.frame_groups import FrameGroups
+from deployments.messages import Finished
+from engine_adapter.engine import SpeechEngine
+from engine_adapter.request import MAX_SEED, FinishReason, ResolvedRequest
+from vocoder_service.actor import CodecInfo, Decoded
+from vocoder_service.load import BusyShare
+from vocoder_service.windows import WindowSchedule
+
+
+def utterance_seed(seed: int, index: int) -> int:
+    """The seed of one utterance of a request: the request's own for the first.
+
+    The others are hashed, so that requests with neighbouring seeds have none in common.
+    """
+    if index == 0:
+        return seed
+    digest = hashlib.blake2b(f"{seed}/{index}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest) & MAX_SEED
+
+
+class Narrator:
+    """Has an engine and a vocoder speak the utterances of requests."""
+
+    def __init__(
+        self,
+        engine: SpeechEngine,
+        vocoder: Any,
+        codec: CodecInfo,
+        schedule: WindowSchedule,
+        first_codec_stream: int,
+    ) -> None:
+        """
+        Args:
+            vocoder: handle of a ``VocoderActor``.
+            first_codec_stream: streams below it are not the codec's.
+        """
+        self._engine = engine
+        self._vocoder = vocoder
+        self._codec = codec
+        self._schedule = schedule
+        self._first_codec_stream = first_codec_stream
+        self._load = BusyShare()
+
+    async def speak(
+        self,
+        request_id: str,
+        utterances: Sequence[ResolvedRequest],
+        pauses: Sequence[float],
+        max_frames: int | None,
+    ) -> AsyncGenerator[bytes | Finished, None]:
+        """PCM at the codec's rate, then ``Finished``.
+
+        Args:
+            request_id: for logs; need not be unique.
+            utterances: at least one.
+            pauses: seconds of silence behind each; that of the last one is not heard.
+            max_frames: of all utterances together.
+
+        Raises:
+            GenerationError: the engine could not finish an utterance.
+            VocoderError: its audio could not be decoded.
+        """
+        joiner = Joiner(self._codec.sample_rate)
+        reason: FinishReason = "stop"
+        frames = prompt_rows = 0
+        for index, utterance in enumerate(utterances):
+            if max_frames is not None:
+                if frames >= max_frames:
+                    reason = "length"
+                    break
+                utterance = replace(utterance, max_frames=max_frames - frames)
+            if index > 0 and (pcm := joiner.end_utterance(pauses[index - 1])):
+                yield pcm
+            prompt_rows += len(utterance.prompt)
+            async with aclosing(self._utterance(request_id, utterance)) as events:
+                async for event in events:
+                    if isinstance(event, Finished):
+                        frames += event.output_tokens
+                        if event.finish_reason == "length":
+                            reason = "length"
+                    elif pcm := joiner.piece(event):
+                        yield pcm
+        if pcm := joiner.finish():
+            yield pcm
+        yield Finished(reason, prompt_rows, frames)
+
+    async def _utterance(
+        self, request_id: str, resolved: ResolvedRequest
+    ) -> AsyncGenerator[bytes | Finished, None]:
+        stream_id = f"{request_id}-{uuid.uuid4().hex[:8]}"  # a client may send an id twice
+        groups = FrameGroups(self._schedule, self._codec.right_context)
+        reason: FinishReason | None = None
+        frames = 0
+        chunks = self._engine.stream(resolved, stream_id)
+        try:
+            await self._vocoder.open.remote(stream_id)
+            async for chunk in chunks:
+                reason = chunk.finish_reason
+                frames += len(chunk.codes)
+                group = groups.add(
+                    chunk.codes[:, self._first_codec_stream :], self._load.value(time.monotonic())
+                )
+                if group is not None:
+                    yield self._heard(await self._vocoder.push.remote(stream_id, group))
+            yield self._heard(await self._vocoder.finish.remote(stream_id, groups.rest()))
+        finally:
+            await chunks.aclose()
+            self._vocoder.abort.remote(stream_id)
+        assert reason is not None, "the engine's last chunk has a reason"
+        yield Finished(reason, len(resolved.prompt), frames)
+
+    def _heard(self, decoded: Decoded) -> bytes:
+        self._load.learn(decoded.load, time.monotonic())
+        return decoded.pcm
