@@ -216,6 +216,14 @@ class ServiceSettings(_Settings):
         max_body_bytes: of the body of a request without a file.
         max_upload_bytes: of the body of a request that may hold audio.
         max_duration_seconds: the largest ``max_duration_seconds`` of a request.
+        max_chat_characters: of all texts of a conversation together.
+        max_audio_seconds: of the audio that a request brings.
+        max_voice_seconds, max_voice_bytes: of the recording of a voice.
+        max_voices: that are stored.
+        store: file of the stored voices and of the audio that conversations may refer to; made
+            if it is missing. Front ends of one machine share it.
+        answer_seconds: how long the audio of an answer can be referred to.
+        max_answers: of whose audio is kept; the oldest goes first.
         retry_after_seconds: what a refused client is told to wait.
         accept_timeout_seconds: within this time a replica accepts a request or the
             client gets 503.
@@ -228,6 +236,14 @@ class ServiceSettings(_Settings):
     max_body_bytes: int = Field(1 << 20, ge=1)
     max_upload_bytes: int = Field(25 * 2**20, ge=1)
     max_duration_seconds: Seconds = 600.0
+    max_chat_characters: int = Field(1 << 16, ge=1)
+    max_audio_seconds: Seconds = 600.0
+    max_voice_seconds: Seconds = 30.0
+    max_voice_bytes: int = Field(10 * 2**20, ge=1)
+    max_voices: int = Field(100, ge=0)
+    store: str = Field(".cache/speechlm.sqlite3", min_length=1)
+    answer_seconds: Seconds = 3600.0
+    max_answers: int = Field(10_000, ge=1)
     retry_after_seconds: int = Field(2, ge=1)
     accept_timeout_seconds: Seconds = 5.0
     drain_seconds: Seconds = 60.0
