@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import ray
 from ray import serve
 from ray.serve import Application
+from ray.serve.config import DeploymentActorConfig
 
 from deployments.engine_deployment import EngineReplica
-from deployments.guards.limiter import LimiterReplica
+from deployments.guards.limiter import NAME, LimiterActor
 from deployments.ingress import Ingress
 from deployments.model_card import ModelCard
 from deployments.model_directory import locate
@@ -23,7 +25,7 @@ _INGRESS_CONCURRENCY = 4096
 
 
 def build(args: dict[str, Any]) -> Application:
-    """One ingress, per model a deployment of engine replicas, and a limiter if there are limits.
+    """One ingress, with a limiter if there are limits, and per model a deployment of engines.
 
     Args:
         args: as in ``serve_config.yaml``.
@@ -43,27 +45,26 @@ def build(args: dict[str, Any]) -> Application:
         max_ongoing_requests=_INGRESS_CONCURRENCY,
         graceful_shutdown_timeout_s=settings.service.drain_seconds,
         ray_actor_options={"num_cpus": 0},
-        logging_config=_logging(guards),
-    )
-    limiter = _limiter(guards) if guards.limited else None
-    return ingress.bind(cards, engines, settings.service, int(time.time()), guards, limiter)
-
-
-def _limiter(guards: GuardSettings) -> Application:
-    deployment = serve.deployment(LimiterReplica).options(
-        name="limiter",
-        num_replicas=1,
-        max_ongoing_requests=_INGRESS_CONCURRENCY,
-        ray_actor_options={"num_cpus": 0},
         health_check_period_s=2,
         health_check_timeout_s=10,
-        logging_config=_logging(guards, access=False),
+        max_constructor_retry_count=2,
+        logging_config=_logging(guards),
+        deployment_actors=[_limiter(guards)] if guards.limited else [],
     )
-    return deployment.bind(guards)
+    return ingress.bind(cards, engines, settings.service, int(time.time()), guards)
 
 
-def _logging(guards: GuardSettings, *, access: bool = True) -> dict[str, Any]:
-    return {"encoding": guards.log_format.upper(), "enable_access_log": access}
+def _limiter(guards: GuardSettings) -> DeploymentActorConfig:
+    return DeploymentActorConfig(
+        name=NAME,
+        actor_class=ray.remote(LimiterActor),
+        init_args=(guards,),
+        actor_options={"num_cpus": 0},
+    )
+
+
+def _logging(guards: GuardSettings) -> dict[str, Any]:
+    return {"encoding": guards.log_format.upper()}
 
 
 def _engines(model: ModelSettings, service: ServiceSettings, guards: GuardSettings) -> Application:

@@ -69,13 +69,11 @@ class Ingress:
         service: ServiceSettings,
         created: int,
         guards: GuardSettings,
-        limiter: DeploymentHandle | None,
     ) -> None:
         """
         Args:
             engines: of each card's model.
             created: Unix time in seconds of the deployment.
-            limiter: there if ``guards.limited``.
 
         Raises:
             ValueError: the keys cannot be used, or there are none and others could come in.
@@ -88,9 +86,7 @@ class Ingress:
             for card, handle in zip(cards, engines, strict=True)
         ]
         self._catalog = Catalog(models, service, created)
-        self._guards = Guards.begin(
-            guards, service, None if limiter is None else ServeLimiter(limiter)
-        )
+        self._guards = Guards.begin(guards, service, ServeLimiter())
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         return create_app(self._catalog, self._guards)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from deployments.commands import CommandError
@@ -49,7 +50,7 @@ def _create(options: argparse.Namespace) -> None:
     with editing(options.file) as content:
         content.add(client, hashed)
     print(key)
-    print(f"The key above is shown only now. Its id is {keys.key_id(hashed)}.")
+    print(f"its id is {keys.key_id(hashed)}; it is shown only now", file=sys.stderr)
 
 
 def _list(options: argparse.Namespace) -> None:

@@ -23,7 +23,7 @@ class AuditRecord:
     """One request. Routes fill in what only they know, as ``request.state.audit``.
 
     Attributes:
-        time: of its arrival, ISO 8601, UTC.
+        at: of its arrival, ISO 8601, UTC.
         text: what the client sent to be read; written only if the settings say so.
         output_seconds: audio made so far, also what the client is charged for.
         queue_seconds: from its arrival until an engine has accepted it.
@@ -31,12 +31,13 @@ class AuditRecord:
         end: ``cancelled`` if the client left, ``deadline`` if its time was up, ``failed`` if
             the answer is not whole.
         audio: the body of an answer with audio, base64; only if the settings say so.
+        arrived: by ``time.monotonic``; not written.
     """
 
     request_id: str
     method: str
     path: str
-    time: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
     client: str | None = None
     key_id: str | None = None
     model: str | None = None
@@ -55,6 +56,20 @@ class AuditRecord:
     end: Literal["complete", "cancelled", "deadline", "failed"] = "failed"
     media_type: str | None = None
     audio: str | None = None
+    arrived: float = field(default_factory=time.monotonic)
+
+    def accepted(self, seed: int) -> None:
+        """An engine has begun with it. Of several, the first counts.
+
+        Args:
+            seed: the one it uses.
+        """
+        if self.queue_seconds is None:
+            self.seed, self.queue_seconds = seed, self.elapsed()
+
+    def elapsed(self) -> float:
+        """Seconds since the request arrived."""
+        return round(time.monotonic() - self.arrived, 6)
 
     def fields(self, *, text: bool, audio: bool) -> dict[str, Any]:
         """What is written of it.
@@ -63,6 +78,7 @@ class AuditRecord:
             text, audio: whether they are.
         """
         hidden = {name for name, shown in (("text", text), ("audio", audio)) if not shown}
+        hidden.add("arrived")
         return {name: value for name, value in asdict(self).items() if name not in hidden}
 
 
@@ -115,11 +131,10 @@ class _Watch:
         self._complete = False
         self._keep_audio = keep_audio
         self._audio: list[bytes] = []
-        self._began = time.monotonic()
 
     def finish(self) -> None:
         record = self._record
-        record.total_seconds = round(self._elapsed(), 6)
+        record.total_seconds = record.elapsed()
         record.output_seconds = round(record.output_seconds, 6)
         if record.end != "deadline":
             if self._complete:
@@ -167,10 +182,7 @@ class _Watch:
     def _data(self, data: bytes) -> None:
         record = self._record
         if data and record.first_byte_seconds is None:
-            record.first_byte_seconds = round(self._elapsed(), 6)
+            record.first_byte_seconds = record.elapsed()
         record.output_bytes += len(data)
         if self._keep_audio and (record.media_type or "").startswith(_WITH_AUDIO):
             self._audio.append(bytes(data))
-
-    def _elapsed(self) -> float:
-        return time.monotonic() - self._began

@@ -50,7 +50,10 @@ class AuditLog:
         """Writes what is waiting."""
         self._waiting.put(None)
         self._thread.join(_STOP_SECONDS)
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:
+            _log.error("%s: %s", self.path, error.strerror)
         os.close(self._claim)
 
     def _run(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from contextlib import ExitStack
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,7 +27,8 @@ class DeadlinePassed(Exception):
 class Deadline:
     """Sets ``request.state.deadline`` (by ``time.monotonic``, or None), and ends the work then.
 
-    Before the first byte the client gets 408; later the stream breaks off.
+    Before the first byte the client gets 408; later the stream breaks off. Whatever ends a
+    request, what its route has left in ``request.state.at_end``, an ``ExitStack``, is called.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -39,10 +41,16 @@ class Deadline:
             seconds = _seconds(scope)
         except ApiError as error:
             return await refuse(scope, receive, send, error)
-        if seconds is None:
-            scope["state"]["deadline"] = None
-            return await self._app(scope, receive, send)
-        scope["state"]["deadline"] = time.monotonic() + seconds
+        with ExitStack() as at_end:
+            scope["state"]["at_end"] = at_end
+            if seconds is None:
+                scope["state"]["deadline"] = None
+                await self._app(scope, receive, send)
+            else:
+                scope["state"]["deadline"] = time.monotonic() + seconds
+                await self._within(seconds, scope, receive, send)
+
+    async def _within(self, seconds: float, scope: Scope, receive: Receive, send: Send) -> None:
         audit: AuditRecord = scope["state"]["audit"]
         started = False
 

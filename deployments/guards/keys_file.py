@@ -77,9 +77,10 @@ class KeysFile(_Strict):
         Raises:
             ValueError: no client can be called so.
         """
-        entry = self.clients.setdefault(checked_client(client), ClientEntry())
+        entry = self.clients.get(checked_client(client), ClientEntry())
         created = datetime.now(UTC).date().isoformat()
         entry.keys = [*entry.keys, KeyEntry(hash=hashed, created=created)]
+        self.clients = {**self.clients, client: entry}  # assigned, so that it counts as set
 
     def revoke(self, identifier: str) -> str | None:
         """Removes a key by its id.

@@ -1,17 +1,22 @@
-"""The limiter as a deployment of one replica, which all front ends ask."""
+"""The limiter as an actor that Serve keeps for all front ends together."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from ray.serve.handle import DeploymentHandle
+from ray import serve
+from ray.actor import ActorHandle
+from ray.exceptions import RayActorError
 
 from deployments.guards import logs
 from deployments.guards.limits import Decision, LeaseReport, Limiter
 from deployments.guards.usage import Usage
 from deployments.settings import ClientLimits, GuardSettings
+
+NAME = "limiter"
 
 
 class RemoteLimiter(Protocol):
@@ -26,11 +31,12 @@ class RemoteLimiter(Protocol):
     ) -> None: ...
 
 
-class LimiterReplica:
+class LimiterActor:
     """One limiter for all front ends.
 
-    It is a process of its own, and not part of a front end, so that none of them is special. If
-    it dies, Serve starts another; until that one answers, requests with limits get 503.
+    It is a process of its own, so that no front end is special. If it dies, Serve starts another;
+    until that one answers, requests with limits get 503. An actor and not a deployment, since a
+    call of an actor is several times faster.
     """
 
     def __init__(self, settings: GuardSettings) -> None:
@@ -54,16 +60,25 @@ class LimiterReplica:
 
 
 class ServeLimiter:
-    """The ``RemoteLimiter`` behind a Serve handle."""
+    """The ``RemoteLimiter`` of the deployment whose replica this process is."""
 
-    def __init__(self, handle: DeploymentHandle) -> None:
-        self._handle = handle
+    def __init__(self) -> None:
+        self._actor: ActorHandle | None = None
 
     async def acquire(self, front_end: str, request: LeaseReport, limits: ClientLimits) -> Decision:
-        decision: Decision = await self._handle.acquire.remote(front_end, request, limits)
+        decision: Decision = await self._call("acquire", front_end, request, limits)
         return decision
 
     async def report(
         self, front_end: str, live: list[LeaseReport], ended: list[LeaseReport]
     ) -> None:
-        await self._handle.report.remote(front_end, live, ended)
+        await self._call("report", front_end, live, ended)
+
+    async def _call(self, method: str, *args: Any) -> Any:
+        if self._actor is None:
+            self._actor = await asyncio.to_thread(serve.get_deployment_actor, NAME)
+        try:
+            return await getattr(self._actor, method).remote(*args)
+        except RayActorError:
+            self._actor = None  # there will be another
+            raise

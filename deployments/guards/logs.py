@@ -12,8 +12,9 @@ _SERVE = "ray.serve"
 _OURS = ("deployments", "engine_adapter", "cfg_pairing", "vocoder_service")
 _HIDDEN = "***"
 _SECRETS = (
-    r"(?i:\b(?:bearer|basic)\s+)(?P<scheme>[^\s'\",)]+)",
-    r"(?i:authorization['\"]?\s*[:=,]\s*b?['\"]?)(?P<header>(?!bearer\b|basic\b)[^\s'\",)]+)",
+    r"(?i:authorization['\"]?\s*[:=,]\s*(?:b?['\"])?(?:(?:bearer|basic)\s+)?)"
+    r"(?P<header>[^\s'\",)]+)",
+    r"(?i:\b(?:bearer|basic)\s+)(?P<scheme>[^\s'\",)]{8,})",
     r"openai-insecure-api-key\.(?P<protocol>[^\s'\",)]+)",
     r"(?P<key>\bsk-[A-Za-z0-9_-]{12,})",
 )

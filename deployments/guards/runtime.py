@@ -42,25 +42,23 @@ class Guards:
         cls,
         settings: GuardSettings,
         service: ServiceSettings,
-        limiter: RemoteLimiter | None,
+        limiter: RemoteLimiter,
         environment: Mapping[str, str] = os.environ,
     ) -> Guards:
         """Reads the keys and opens the audit log.
 
         Args:
-            limiter: must be there if ``settings.limited``.
+            limiter: not used unless ``settings.limited``.
 
         Raises:
-            ValueError: the keys cannot be used, or the limiter is missing.
+            ValueError: the keys cannot be used.
             OSError: the audit log cannot be written.
         """
-        if settings.limited and limiter is None:
-            raise ValueError("there are limits, and no limiter")
         keys = KeySource(settings, environment) if configured(settings, environment) else None
         if keys is not None:
             keys.follow()
         leases = None
-        if limiter is not None:
+        if settings.limited:
             leases = Leases(limiter, settings, service.retry_after_seconds)
         log = None if settings.audit.path is None else AuditLog(settings.audit)
         return cls(settings, keys, leases, log)

@@ -47,6 +47,9 @@ class Events:
             raise event
         return event
 
+    def cancel(self) -> None:
+        self._events = iter(())
+
 
 class StandIn:
     """Replays events, and keeps the calls it was sent."""
