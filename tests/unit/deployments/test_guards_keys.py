@@ -35,9 +35,7 @@ def client_of(source: KeySource, key: str) -> str | None:
     return None if caller is None else caller.client
 
 
-def test_keys_are_long_random_and_not_kept(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_keys_are_long_random_and_not_kept(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     key = create(file, "alice", capsys)
     assert key.startswith("sk-speechlm-")
     assert len(key) >= len("sk-speechlm-") + 43  # 256 bits
@@ -186,9 +184,7 @@ def test_a_change_of_the_file_counts_and_a_broken_one_changes_nothing(
     assert client_of(followed, first) is None
 
 
-def test_the_file_is_followed_from_a_thread(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_file_is_followed_from_a_thread(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     key = create(file, "alice", capsys)
     followed = source(file)
     followed.follow()
