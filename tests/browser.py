@@ -138,13 +138,18 @@ class Page:
 
     def accessible_names(self) -> list[tuple[str, str]]:
         """Role and name of everything that can be operated, and of images."""
-        roles = {
-            "button", "combobox", "DisclosureTriangle", "image", "link", "MenuListPopup",
-            "spinbutton", "textbox",
-        }  # fmt: skip
+        roles = [
+            "button",
+            "combobox",
+            "DisclosureTriangle",
+            "image",
+            "link",
+            "spinbutton",
+            "textbox",
+        ]
         nodes = self.chrome.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
         return [
             (node["role"]["value"], node.get("name", {}).get("value", ""))
             for node in nodes
-            if not node["ignored"] and node["role"]["value"] in roles - {"MenuListPopup"}
+            if not node["ignored"] and node["role"]["value"] in roles
         ]
