@@ -8,6 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from vocoder_service.codec import load_codec
+from vocoder_service.encoder import Codes, Samples, load_encoder
+from vocoder_service.encoding import EncodingService
 from vocoder_service.service import VocoderService, VocoderStats
 from vocoder_service.vocoder import Vocoder
 
@@ -35,6 +37,14 @@ class Decoded(NamedTuple):
     """Of the vocoder, see ``VocoderService.load``."""
 
 
+class EncoderPaths(NamedTuple):
+    """Where the parts of an encoder are."""
+
+    codec: str
+    ssl: str | None
+    """None where the first stream is a codec's."""
+
+
 class _VocoderActor:
     """``VocoderService`` with a codec of its own; see there for each method."""
 
@@ -46,11 +56,18 @@ class _VocoderActor:
         device: str = "cpu",
         dtype: torch.dtype = torch.float32,
         num_codebooks: int | None = None,
+        encoder: EncoderPaths | None = None,
     ) -> None:
         self._codec = load_codec(codec_directory, device, dtype, num_codebooks)
         self._service = VocoderService(self._codec, max_window, max_batch)
         # The first decode of a process pays for the set-up of the device and its libraries.
         Vocoder(self._codec).decode_all(np.zeros((_FIRST_FRAMES, self._codec.num_codebooks), int))
+
+        self._encoding = None
+        if encoder is not None:
+            self._encoding = EncodingService(
+                load_encoder(encoder.codec, encoder.ssl, device, num_codebooks)
+            )
 
     async def ready(self) -> CodecInfo:
         """Answers once the codec is loaded and has decoded."""
@@ -74,6 +91,16 @@ class _VocoderActor:
 
     async def abort(self, stream_id: str) -> None:
         self._service.abort(stream_id)
+
+    async def encode(self, samples: Samples) -> Codes:
+        """See ``EncodingService.encode``.
+
+        Raises:
+            RuntimeError: this actor has no encoder.
+        """
+        if self._encoding is None:
+            raise RuntimeError("this model takes no audio")
+        return await self._encoding.encode(samples)
 
     async def stats(self) -> VocoderStats:
         return self._service.stats()

@@ -3,11 +3,8 @@
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
+from vocoder_service.busy import EncoderBusy
 from vocoder_service.encoder import AudioEncoder, Codes, Samples
-
-
-class EncoderBusy(RuntimeError):
-    """As many clips wait as may; try again later."""
 
 
 class EncodingService:

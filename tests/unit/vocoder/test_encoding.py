@@ -6,8 +6,9 @@ import threading
 import numpy as np
 import pytest
 
+from vocoder_service.busy import EncoderBusy
 from vocoder_service.encoder import Codes, Samples
-from vocoder_service.encoding import EncoderBusy, EncodingService
+from vocoder_service.encoding import EncodingService
 
 
 class Held:

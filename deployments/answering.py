@@ -1,0 +1,203 @@
+"""The replica's side of an answer to several parts: text and audio in, text and audio out."""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import numpy as np
+
+from deployments.answer_messages import (
+    AnswerCall,
+    Answered,
+    AnswerEvent,
+    CallPart,
+    Clip,
+    Codes,
+    TextPiece,
+)
+from deployments.frame_groups import FrameGroups
+from deployments.messages import Accepted, Refused
+from engine_adapter import conversation
+from engine_adapter.conversation import Part
+from engine_adapter.engine import SpeechEngine
+from engine_adapter.request import FinishReason, RequestError, ResolvedRequest, SpeechRequest
+from vocoder_service.actor import CodecInfo
+from vocoder_service.busy import EncoderBusy
+from vocoder_service.load import BusyShare
+from vocoder_service.windows import WindowSchedule
+
+# Fields of the engine's requests that the API does not have.
+_PROMPT_FIELDS = (conversation.PARAM, "prompt_ids", "text")
+
+
+class Answerer:
+    """Has an engine, an encoder and a vocoder answer requests."""
+
+    def __init__(
+        self, engine: SpeechEngine, vocoder: Any, codec: CodecInfo, schedule: WindowSchedule
+    ) -> None:
+        """
+        Args:
+            vocoder: handle of a ``VocoderActor``, which has an encoder if the family takes audio.
+        """
+        self._engine = engine
+        self._vocoder = vocoder
+        self._codec = codec
+        self._schedule = schedule
+        self._load = BusyShare()
+
+    async def answer(self, call: AnswerCall) -> AsyncGenerator[AnswerEvent, None]:
+        """``Accepted``, text and PCM as they are made, ``Answered``; or ``Refused`` before any.
+
+        Raises:
+            GenerationError: the engine could not finish.
+            VocoderError: audio could not be decoded.
+        """
+        seed = secrets.randbelow(2**31) if call.seed is None else call.seed
+        yield Accepted(seed, self._codec.sample_rate)
+        try:
+            parts = [await self._part(part) for part in call.parts]
+            resolved = self._resolve(call, parts, seed)
+        except EncoderBusy as error:
+            yield Refused(429, str(error))
+            return
+        except RequestError as error:
+            yield _refusal(call, error)
+            return
+        prompt_frames = sum(len(part.value) for part in parts if part.content != "text")
+        generated = self._generate(call, resolved, prompt_frames)
+        try:
+            async for event in generated:
+                yield event
+        finally:
+            await generated.aclose()
+
+    async def encode(self, samples: Any) -> Codes:
+        """Codes of a clip.
+
+        Raises:
+            EncoderBusy: too many clips are waiting.
+        """
+        codes: Codes = await self._vocoder.encode.remote(samples)
+        return codes
+
+    def cloning_prompt(self, text: str, speaker: Codes) -> list[list[int]]:
+        """The prompt of a text to be spoken with a recorded voice.
+
+        Args:
+            speaker: codes ``[frames, streams]`` of the recording.
+
+        Raises:
+            RequestError: the family does not clone, or the codes are not its own.
+        """
+        layout = self._engine.spec.cloning
+        if layout is None:
+            raise RequestError("voice", f"{self._engine.spec.family} clones no voices")
+        words = self._engine.tokenizer.encode(text)
+        parts = conversation.cloning_parts(layout, words, speaker)
+        rows: list[list[int]] = conversation.prompt(
+            self._engine.spec, layout, "audio", parts
+        ).tolist()
+        return rows
+
+    async def _part(self, part: CallPart) -> Part:
+        value: Any = part.value
+        if isinstance(value, str):
+            value = self._engine.tokenizer.encode(value)
+        elif isinstance(value, Clip):
+            value = await self.encode(value.samples)
+        return Part(part.role, part.content, value)
+
+    def _resolve(self, call: AnswerCall, parts: list[Part], seed: int) -> ResolvedRequest:
+        spec = self._engine.spec
+        layout = spec.conversation if call.task == "conversation" else spec.transcription
+        if layout is None:
+            raise RequestError("model", f"{spec.family} cannot do this: {call.task}")
+        return self._engine.prepare(
+            SpeechRequest(
+                prompt_ids=conversation.prompt(spec, layout, call.output, parts).tolist(),
+                output=call.output,
+                cfg_scale=call.cfg_scale,
+                seed=seed,
+                temperature=call.temperature,
+                top_k=call.top_k,
+                top_p=call.top_p,
+                max_text_tokens=call.max_tokens if "text" in call.output else None,
+                max_frames=call.max_tokens if "audio" in call.output else None,
+            )
+        )
+
+    async def _generate(
+        self, call: AnswerCall, resolved: ResolvedRequest, prompt_frames: int
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        stream_id = f"{call.request_id}-{uuid.uuid4().hex[:8]}"  # a client may send an id twice
+        first = self._engine.spec.codec_first_stream
+        groups = FrameGroups(self._schedule, self._codec.right_context)
+        reason: FinishReason | None = None
+        text_tokens = frames = 0
+        kept: list[Codes] = []
+        speaks = "audio" in call.output
+        chunks = self._engine.stream(resolved, stream_id)
+        try:
+            if speaks:
+                await self._vocoder.open.remote(stream_id)
+            async for chunk in chunks:
+                text_tokens += self._text_ids(chunk.rows)
+                if chunk.text:
+                    yield TextPiece(chunk.text)
+                reason, codes = chunk.finish_reason, chunk.codes
+                if call.max_tokens is not None:
+                    room = call.max_tokens - text_tokens - frames
+                    if len(codes) > room:
+                        reason, codes = "length", codes[:room]
+                frames += len(codes)
+                kept.append(codes)
+                load = self._load.value(time.monotonic())
+                group = groups.add(codes[:, first:], load) if speaks else None
+                if group is not None:
+                    pushed = await self._vocoder.push.remote(stream_id, group)
+                    if pcm := self._heard(pushed):
+                        yield pcm
+                if reason is not None:
+                    break
+            if speaks:
+                rest = await self._vocoder.finish.remote(stream_id, groups.rest())
+                if pcm := self._heard(rest):
+                    yield pcm
+        finally:
+            await chunks.aclose()
+            if speaks:
+                self._vocoder.abort.remote(stream_id)
+        assert reason is not None, "the engine's last chunk has a reason"
+        yield Answered(
+            finish_reason=reason,
+            prompt_tokens=len(resolved.prompt),
+            prompt_frames=prompt_frames,
+            text_tokens=text_tokens,
+            frames=frames,
+            codes=np.concatenate(kept),
+        )
+
+    def _text_ids(self, rows: Codes) -> int:
+        text = self._engine.spec.text
+        if text is None:
+            return 0
+        inside = (rows[:, 0] >= text.first_id) & (rows[:, 0] < text.end)
+        return int(np.count_nonzero(inside))
+
+    def _heard(self, decoded: Any) -> bytes:
+        self._load.learn(decoded.load, time.monotonic())
+        pcm: bytes = decoded.pcm
+        return pcm
+
+
+def _refusal(call: AnswerCall, error: RequestError) -> Refused:
+    param = call.param if error.param in _PROMPT_FIELDS else error.param
+    if param in ("max_text_tokens", "max_frames"):
+        param = "max_completion_tokens"
+    message = str(error).removeprefix(f"{error.param}: ")
+    return Refused(400, f"{param}: {message}", param)

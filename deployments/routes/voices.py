@@ -1,0 +1,156 @@
+"""``/v1/audio/voices``: the models' own voices, and recorded ones for models that clone."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, File, Form, UploadFile
+from fastapi.responses import Response
+
+from deployments.audio.reading import AudioError, AudioTooLong, read_audio
+from deployments.catalog import Catalog, ServedModel
+from deployments.conversing import encode
+from deployments.errors import ApiError
+from deployments.voice_store import StoredVoice, TooManyVoices, VoiceExists
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_LEAST_SECONDS = 0.5
+_LONGEST_CONSENT = 512
+
+
+def router(catalog: Catalog) -> APIRouter:
+    """The endpoints over one catalog."""
+    routes = APIRouter(prefix="/v1/audio/voices", tags=["audio"])
+    store = catalog.voices.store
+
+    @routes.get("")
+    async def list_voices() -> dict[str, Any]:
+        """All voices: the models' own, then the recorded ones."""
+        own: dict[str, list[str]] = {}
+        for model in catalog:
+            for voice in model.card.voices:
+                own.setdefault(voice, []).append(model.card.id)
+        cloning = [model.card.id for model in catalog if "clones" in model.card.abilities]
+        stored = await asyncio.to_thread(store.voices)
+        return {
+            "object": "list",
+            "data": [_entry(name, None, models) for name, models in own.items()]
+            + [_entry(voice.name, voice.created, cloning) for voice in stored],
+        }
+
+    @routes.post("")
+    async def create_voice(
+        name: Annotated[str, Form()],
+        audio_sample: Annotated[UploadFile | None, File()] = None,
+        file: Annotated[UploadFile | None, File()] = None,
+        consent: Annotated[str | None, Form(max_length=_LONGEST_CONSENT)] = None,
+    ) -> dict[str, Any]:
+        """Stores a recording, in OpenAI's field ``audio_sample`` or in ``file``."""
+        models = _cloning(catalog)
+        _check_name(name, catalog)
+        if (audio_sample is None) == (file is None):
+            raise ApiError(400, "audio_sample: one file is required", param="audio_sample")
+        upload = audio_sample or file
+        assert upload is not None
+        param = "file" if audio_sample is None else "audio_sample"
+        recording = await _recording(upload, param, catalog)
+        voice = StoredVoice(name, int(time.time()), consent)
+        codes = await _encoded(recording, param, models, catalog)
+        try:
+            await asyncio.to_thread(store.add, voice, recording)
+        except (VoiceExists, TooManyVoices) as error:
+            raise ApiError(400, f"name: {error}", param="name") from error
+        for encoder, encoded in codes.items():
+            await asyncio.to_thread(store.keep_codes, voice, encoder, encoded)
+        return _entry(name, voice.created, [model.card.id for model in models])
+
+    @routes.delete("/{name}")
+    async def delete_voice(name: str) -> Response:
+        """Removes a recorded voice."""
+        if any(name in model.card.voices for model in catalog):
+            raise ApiError(400, f"name: {name!r} is a model's own voice", param="name")
+        if not await asyncio.to_thread(store.remove, name):
+            raise ApiError(
+                404, f"name: there is no voice {name!r}", param="name", code="voice_not_found"
+            )
+        return Response(status_code=204)
+
+    return routes
+
+
+def _entry(name: str, created: int | None, models: list[str]) -> dict[str, Any]:
+    """One voice; ``models`` and ``built_in`` are our extensions."""
+    return {
+        "id": name,
+        "object": "audio.voice",
+        "name": name,
+        "created_at": created,
+        "built_in": created is None,
+        "models": models,
+    }
+
+
+def _cloning(catalog: Catalog) -> list[ServedModel]:
+    models = [model for model in catalog if "clones" in model.card.abilities]
+    if not models:
+        served = ", ".join(model.card.id for model in catalog)
+        raise ApiError(
+            400,
+            f"audio_sample: no model here has the ability 'clones'; there is {served}",
+            param="audio_sample",
+            code="ability_missing",
+        )
+    return models
+
+
+def _check_name(name: str, catalog: Catalog) -> None:
+    if not _NAME.fullmatch(name):
+        raise ApiError(
+            400,
+            "name: must be 1 to 64 letters, digits, dots, dashes and underscores, the first of "
+            "them a letter or digit",
+            param="name",
+        )
+    if any(name in model.card.voices for model in catalog):
+        raise ApiError(400, f"name: {name!r} is a model's own voice", param="name")
+
+
+async def _recording(upload: UploadFile, param: str, catalog: Catalog) -> bytes:
+    most = catalog.service.max_voice_bytes
+    data = await upload.read(most + 1)
+    if len(data) > most:
+        raise ApiError(413, f"{param}: is larger than {most} bytes", param=param)
+    return data
+
+
+async def _encoded(
+    recording: bytes, param: str, models: list[ServedModel], catalog: Catalog
+) -> dict[str, Any]:
+    """Codes by encoder, so that a recording that cannot be used is refused now."""
+    codes: dict[str, Any] = {}
+    for model in models:
+        audio = model.card.audio
+        assert audio is not None
+        assert model.answering is not None
+        if audio.encoder in codes:
+            continue
+        try:
+            samples = await asyncio.to_thread(
+                read_audio,
+                recording,
+                sample_rate=audio.sample_rate,
+                max_seconds=catalog.service.max_voice_seconds,
+            )
+        except AudioTooLong as error:
+            raise ApiError(413, f"{param}: {error}", param=param) from error
+        except AudioError as error:
+            raise ApiError(400, f"{param}: {error}", param=param) from error
+        if len(samples) < _LEAST_SECONDS * audio.sample_rate:
+            raise ApiError(400, f"{param}: is shorter than {_LEAST_SECONDS:g} s", param=param)
+        codes[audio.encoder] = await encode(
+            model.answering, samples, catalog.service.retry_after_seconds
+        )
+    return codes
