@@ -9,10 +9,12 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Iterator
+from fractions import Fraction
 
 import av
 import numpy as np
 import soxr
+from av.audio.codeccontext import AudioCodecContext
 from av.audio.stream import AudioStream
 from av.container import InputContainer
 from numpy.typing import NDArray
@@ -75,7 +77,7 @@ class AudioTooLong(AudioError):
 def decode(data: bytes, *, sample_rate: int, max_seconds: float) -> NDArray[np.float32]:
     """Decodes a file's first audio track, mixes it down and resamples it.
 
-    A WAV file is read as far as it goes, whatever sizes it states.
+    WAV, and other formats that need not say how long they are, are read as far as they go.
 
     Args:
         data: the file.
@@ -136,7 +138,11 @@ def _frames(container: InputContainer, max_seconds: float) -> Iterator[av.AudioF
     if not container.streams.audio:
         raise AudioError("has no audio in it")
     stream = container.streams.audio[0]
-    seconds = 0.0
+    codec: AudioCodecContext | None = stream.codec_context
+    name = codec.name if codec else "unknown"
+    if name not in _CODECS:
+        raise AudioError(f"has audio of a kind that is not read: {name}")
+    seconds = Fraction(0)
     tail: av.FFmpegError | None = None
     for packet in container.demux(stream):
         try:
@@ -150,12 +156,12 @@ def _frames(container: InputContainer, max_seconds: float) -> Iterator[av.AudioF
             raise tail
         for frame in frames:
             _check(frame)
-            seconds += frame.samples / frame.sample_rate
+            seconds += Fraction(frame.samples, frame.sample_rate)
             if seconds > max_seconds:
                 raise AudioTooLong(f"is longer than {max_seconds:g} seconds")
             yield frame
     if seconds < _stated_seconds(container, stream) - _LENGTH_TOLERANCE_SECONDS:
-        raise AudioError(f"is cut off after {seconds:.1f} seconds")
+        raise AudioError(f"is cut off after {float(seconds):.1f} seconds")
 
 
 def _check(frame: av.AudioFrame) -> None:
