@@ -29,7 +29,8 @@ from tests.browser import Page, chromium
 RATE = 24_000
 CARDS = [
     {"id": "one", "voices": ["ann", "bob"], "cfg_scale": 1.5},
-    {"id": "two", "voices": ["bob", "cyd"], "cfg_scale": 1},
+    {"id": "two", "voices": ["bob", "cyd"], "cfg_scale": 1, "abilities": ["speaks"]},
+    {"id": "ears", "voices": [], "cfg_scale": 1, "abilities": ["transcribes"]},
 ]
 
 Events = Callable[[], AsyncIterator[bytes]]
@@ -290,6 +291,7 @@ def test_a_fault_of_no_field_is_an_alert(page: Page, script: Script) -> None:
 
 def test_another_model_brings_its_voices_and_its_guidance(page: Page, script: Script) -> None:
     page.wait_ready()
+    assert page.options("model") == ["one", "two"]  # the third does not speak
     page.fill(voice="bob")
     assert page.element("guidance").get_attribute("value") == "1.5"
     page.fill(model="two")
