@@ -59,6 +59,7 @@ _DASHES = "-\u2013\u2014"
 # A space in front of one of these does not separate it from what it belongs to.
 _LEANING = frozenset("!?.,;:%…)]}»\uff01\uff1f" + _WIDE_PAUSES)
 _MONEY = frozenset("$£€¥")
+_OPERATORS = frozenset("+*/=<>^&|\u00d7÷\u2212")
 _TOKEN = re.compile(
     rf"(?P<gap>\s+)|(?P<end>[{_WIDE_ENDS}]{{1,16}}[{re.escape(_SURELY_CLOSING)}]{{0,16}})|"
     rf"(?P<pause>[{_WIDE_PAUSES}\u2014…]{{1,16}}[{re.escape(_SURELY_CLOSING)}]{{0,16}})|"
@@ -86,8 +87,10 @@ _INITIAL = re.compile(rf"(?:\A|[\s{re.escape(_OPENING)}.-]){_LETTER}\Z")
 _DOTTED = re.compile(rf"(?:\A|[^\w.])(?:{_LETTER}{{1,3}}\.){{1,12}}{_LETTER}{{1,3}}\Z")
 _WORD_AHEAD = re.compile(rf"[{re.escape(_OPENING)}]*([A-Za-z']*)")
 _BEFORE_NUMBERS = word_set(
-    "No Nos no nos p pp vol Vol ch Ch sec Sec fig Fig Figs figs eq Eq art Art"
+    "No Nos no nos pp vol Vol ch Ch sec Sec fig Fig Figs figs eq Eq art Art "
+    "apt Apt ext Ext tel Tel Rs"
 )
+_UNIT = re.compile(rf"\d[ -]?{_LETTER}{{1,3}}\Z")  # perhaps, as in "5 in. long"
 # A stop behind an abbreviation or an initial ends the sentence in front of these.
 _FIRST_WORDS = word_set(
     "A After All Also An And Any As At Because Before But By Can Could Did Do Does Each Everyone "
@@ -211,6 +214,10 @@ def _marked(before: str, ahead: str, complete: bool) -> Strength:
         if mark == "." and not text.endswith(".."):
             return _behind_stop(text[:-1], ahead, complete)
         return Strength.SENTENCE
+    if ahead[0] in _OPERATORS and len(ahead) == 1 and not complete:
+        return Strength.UNSEEN
+    if ahead[:2].strip() in _OPERATORS or before[-2:].strip() in _OPERATORS:
+        return Strength.TIGHT
     in_digits = ahead[0].isdigit()
     if (mark and mark in _PAUSES) or any(bracket in closing for bracket in _BRACKETS):
         inside = in_digits and any(map(str.isdigit, text[-2:]))
@@ -238,6 +245,8 @@ def _behind_stop(before: str, ahead: str, complete: bool) -> Strength:
         return Strength.SENTENCE
     word = match[0]
     if word in BEFORE_NAMES or (word in _BEFORE_NUMBERS and ahead[0].isdigit()):
+        return Strength.TIGHT
+    if _UNIT.search(before) and not ahead.lstrip(_OPENING)[:1].isupper():
         return Strength.TIGHT
     if not (word in SOMETIMES_LAST or _INITIAL.search(before) or _DOTTED.search(before)):
         return Strength.SENTENCE

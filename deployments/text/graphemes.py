@@ -14,8 +14,8 @@ def safe_place(text: str, near: int, first: int, last: int) -> int:
     """The place from ``first`` to ``last`` that is the nearest in front of ``near``, or the
     first behind it, where no character is torn; ``near`` if there is none.
 
-    Nothing is torn at ``first - 1``. Torn would be a letter and its accents, the parts of an emoji, a flag, a syllable of
-    Hangul, a surrogate pair, CR LF.
+    Nothing is torn at ``first - 1``. Torn would be a letter and its accents, the parts of an
+    emoji, a flag, a syllable of Hangul, a surrogate pair, CR LF.
     """
     places = chain(range(near, first - 1, -1), range(near + 1, last + 1))
     return next((place for place in places if not torn(text, place, first - 1)), near)

@@ -91,9 +91,9 @@ class TextStream:
         return early and strength is Strength.CLAUSE
 
     def _forced(self, text: str, passed: list[Border], first_word: int) -> Border:
-        """Where to cut a text that is too long: in its second half if that can be had."""
+        """Where to cut a text that is too long: not in its first third if that can be had."""
         spoken = [border for border in passed if border.end > first_word] or passed
-        late = [border for border in spoken if 2 * border.end >= self._max] or spoken
+        late = [border for border in spoken if 3 * border.end >= self._max] or spoken
         if late:
             return max(late, key=lambda border: (border.strength, border.end))
         place = safe_place(text, self._max, 1, self._max)

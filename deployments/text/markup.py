@@ -8,8 +8,10 @@ bulleted item or cell with a comma. HTML tags go too.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block.table import escapedSplit
 from markdown_it.token import Token
 
 _PARSER = (
@@ -74,15 +76,35 @@ def plain(text: str) -> str:
     text = re.sub(r"(?<=\d)\*(?=\d)", "\u00d7", text)
     text = _NESTED.sub(_flat, _INDENTED.sub("", text))
     sentences = _Sentences()
-    for token in _PARSER.parse(text):
+    for token in _tokens(text.replace("\r\n", "\n").replace("\r", "\n")):
         _block(token, sentences)
     return sentences.text()
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    """The parser's tokens, and the cells it drops: those a row has more than the first row."""
+    lines = text.split("\n")
+    row: list[str] = []
+    for token in _PARSER.parse(text):
+        if token.type == "tr_open" and token.map:
+            row = escapedSplit(lines[token.map[0]].strip(" \t>"))
+            row = row[1:] if not row[0] else row
+        elif token.type in ("td_open", "th_open"):
+            row = row[1:]
+        elif token.type == "tr_close":
+            for cell in filter(str.strip, row):
+                yield from _PARSER.parseInline(cell.strip())
+                yield Token("td_close", "td", -1)
+        yield token
 
 
 def _block(token: Token, sentences: _Sentences) -> None:
     if token.type == "inline":
         _line(token.children or [], sentences)
     elif token.type in ("fence", "code_block"):
+        if len(token.info.split()) > 1:  # more than the name of a language
+            sentences.add(token.info)
+            sentences.end(".")
         for line in token.content.splitlines():
             sentences.add(line)
             sentences.end(".")

@@ -31,7 +31,7 @@ _CLOSINGS = {
 _BRACKET, _PARENTHESIS = _closing(r"\]"), _closing(r"\)")
 _TAG = _closing(">|(?P<other>(?=<))")
 _COMMENT = re.compile("-->")
-_FENCES = {mark: re.compile(rf"\n[ \t]{{0,3}}{mark}{{3,}}[ \t]*(?=\n|\Z)") for mark in "`~"}
+_FENCES = {mark: re.compile(rf"\n[ \t]{{0,3}}{mark}{{3,}}(?=[ \t]*(?:\n|\Z))") for mark in "`~"}
 _LINE_START = re.compile(r"(?:\A|[\n\r])[ \t]{0,3}\Z")
 
 
@@ -91,6 +91,6 @@ def _find(
         return otherwise if complete or len(text) >= stop else None
     if match.lastgroup is not None:
         return otherwise
-    if match.end() == len(text) < stop and not complete:
-        return None
+    if not complete and len(text) < stop and not text[match.end() :].strip():
+        return None  # what follows could show that it is no end
     return match.end()
