@@ -13,6 +13,7 @@ from ray.serve.config import DeploymentActorConfig
 from deployments.engine_deployment import EngineReplica
 from deployments.guards.limiter import NAME, LimiterActor
 from deployments.ingress import Ingress
+from deployments.model_audio import ModelAudio
 from deployments.model_card import ModelCard
 from deployments.model_directory import locate
 from deployments.settings import GuardSettings, ModelSettings, ServiceSettings, Settings
@@ -37,7 +38,7 @@ def build(args: dict[str, Any]) -> Application:
         ValueError: there is no such family, or a model has no such voice.
     """
     settings = Settings.model_validate(args)
-    cards = [ModelCard.of(m, StreamSpec.load(locate(m.path))) for m in settings.models]
+    cards = [_card(model) for model in settings.models]
     guards = settings.guards
     engines = [_engines(model, settings.service, guards) for model in settings.models]
     ingress = serve.deployment(Ingress).options(
@@ -52,6 +53,11 @@ def build(args: dict[str, Any]) -> Application:
         deployment_actors=[_limiter(guards)] if guards.limited else [],
     )
     return ingress.bind(cards, engines, settings.service, int(time.time()), guards)
+
+
+def _card(model: ModelSettings) -> ModelCard:
+    directory = locate(model.path)
+    return ModelCard.of(model, StreamSpec.load(directory), ModelAudio.of(directory))
 
 
 def _limiter(guards: GuardSettings) -> DeploymentActorConfig:

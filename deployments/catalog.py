@@ -4,22 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from deployments.answer_store import AnswerStore
+from deployments.conversing import AnsweringEngines
+from deployments.database import Database
 from deployments.errors import ApiError
 from deployments.messages import Utterance
 from deployments.model_card import ModelCard
 from deployments.settings import ServiceSettings
 from deployments.speaking import Engines
+from deployments.text import splitting
 from deployments.text.english import normalize_with_report
-from deployments.text.splitting import split
+from deployments.voice_store import VoiceStore
+from deployments.voices import Voices
+from engine_adapter.spec import Ability
 
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model and its engines."""
+    """A model and its engines.
+
+    Attributes:
+        answering: the same engines; None if nothing but speech is asked of them.
+    """
 
     card: ModelCard
     engines: Engines
+    answering: AnsweringEngines | None = None
+
+    def require(self, ability: Ability, param: str = "model") -> None:
+        """
+        Args:
+            param: the field that asks for it.
+
+        Raises:
+            ApiError: 400, the model has not this ability.
+        """
+        if ability not in self.card.abilities:
+            raise ApiError(
+                400,
+                f"{param}: {self.card.id} lacks the ability {ability!r}; it has "
+                + ", ".join(self.card.abilities),
+                param=param,
+                code="ability_missing",
+            )
 
     def require_voice(self, voice: str) -> None:
         """
@@ -50,7 +79,24 @@ class ServedModel:
         limit = self.card.utterance_characters
         if limit is None:
             return (Utterance(words),)
-        return tuple(Utterance(part.text, float(part.pause)) for part in split(words, limit))
+        parts = splitting.split(words, limit)
+        return tuple(Utterance(part.text, float(part.pause)) for part in parts)
+
+    def rewrite(self, part: splitting.Utterance, *, normalized: bool) -> tuple[Utterance, ...]:
+        """One utterance of a text that arrives in pieces, as the model gets to read it.
+
+        Returns:
+            None, one, or several if its words are longer than what the model speaks well.
+
+        Raises:
+            ApiError: 400, some of it has no words.
+        """
+        words = self._words(part.text) if normalized else part.text
+        limit = self.card.utterance_characters or len(words)
+        return tuple(
+            Utterance(each.text, float(each.pause))
+            for each in splitting.rewritten(part, words, max(1, limit))
+        )
 
     def _words(self, text: str) -> str:
         if self.card.normalizer == "none":
@@ -67,6 +113,8 @@ class Catalog:
 
     Attributes:
         created: Unix time in seconds at which this catalog was deployed.
+        voices: of the models and of clients.
+        answers: whose audio a conversation may refer to.
     """
 
     def __init__(
@@ -74,10 +122,26 @@ class Catalog:
     ) -> None:
         self.service = service
         self.created = created
+        database = Database(Path(service.store).absolute())
+        self.voices = Voices(VoiceStore(database, service.max_voices), service)
+        self.answers = AnswerStore(database, service.answer_seconds, service.max_answers)
         self._models = {model.card.id: model for model in models}
 
     def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._models.values())
+
+    def require_duration(self, seconds: float | None) -> None:
+        """
+        Raises:
+            ApiError: 400, so much audio may not be asked for.
+        """
+        most = self.service.max_duration_seconds
+        if seconds is not None and seconds > most:
+            raise ApiError(
+                400,
+                f"max_duration_seconds: at most {most:g} is possible",
+                param="max_duration_seconds",
+            )
 
     def model(self, model_id: str) -> ServedModel:
         """

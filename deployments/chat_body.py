@@ -250,7 +250,7 @@ class ChatBody(BaseModel):
 
     def fault(self) -> tuple[str, str] | None:
         """A field that does not go with the others, and why; None if all do."""
-        modalities = self.modalities or ["text"]
+        modalities = ["text"] if self.modalities is None else self.modalities
         if len(set(modalities)) != len(modalities) or "text" not in modalities:
             return "modalities", 'must be ["text"] or ["text", "audio"]'
         if self.speaks and self.audio is None:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine_adapter.request import FinishReason
 
 
@@ -31,8 +34,12 @@ class SpeechCall:
         request_id: for logs; need not be unique.
         utterances: what to say, in order; at least one.
         voice: one that the API offers; a model that knows no voices ignores it.
-        seed: of the first utterance; those of the others follow from it.
+        seed: of the whole that these utterances belong to; None draws one.
+        first_index: of the first of them in that whole. Each has a seed of its own, made from
+            ``seed`` and its index.
         max_seconds: audio at most, of all utterances together.
+        speaker: codes ``[frames, streams]`` of a recording whose voice is wanted, instead of
+            ``voice``.
         others: as in ``engine_adapter.request.SpeechRequest``.
     """
 
@@ -41,9 +48,11 @@ class SpeechCall:
     voice: str
     cfg_scale: float | None = None
     seed: int | None = None
+    first_index: int = 0
     temperature: float | None = None
     top_k: int | None = None
     top_p: float | None = None
+    speaker: NDArray[np.int32] | None = None
     max_seconds: float | None = None
 
 
@@ -52,7 +61,7 @@ class Accepted:
     """First event of a request that will be served.
 
     Attributes:
-        seed: the one that is used.
+        seed: the one that is used, see ``SpeechCall``.
         sample_rate: of the PCM that follows, in Hz.
     """
 

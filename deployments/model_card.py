@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from deployments.model_audio import ModelAudio
 from deployments.settings import ModelSettings
-from engine_adapter.spec import StreamSpec
+from engine_adapter.spec import Ability, StreamSpec
 
 _ONLY_VOICE = "default"  # of a model that knows no voices: OpenAI's clients must name one
 
@@ -21,6 +22,11 @@ class ModelCard:
         cfg_scale: guidance of a request that does not say.
         normalizer: see ``ModelSettings``.
         utterance_characters: see ``StreamSpec``.
+        abilities: what it can be asked for.
+        streams: ids per row.
+        audio: None if nothing is known of it.
+        context_rows: prompt and answer of a request together; None: what the model holds.
+        concurrent_requests: of all its replicas.
     """
 
     id: str
@@ -28,9 +34,16 @@ class ModelCard:
     cfg_scale: float
     normalizer: Literal["none", "english"]
     utterance_characters: int | None = None
+    abilities: tuple[Ability, ...] = ("speaks",)
+    streams: int = 1
+    audio: ModelAudio | None = None
+    context_rows: int | None = None
+    concurrent_requests: int = 1
 
     @classmethod
-    def of(cls, settings: ModelSettings, spec: StreamSpec) -> ModelCard:
+    def of(
+        cls, settings: ModelSettings, spec: StreamSpec, audio: ModelAudio | None = None
+    ) -> ModelCard:
         """
         Raises:
             ValueError: the settings name a voice that the model does not have.
@@ -43,11 +56,20 @@ class ModelCard:
                 f"model {settings.id!r}: voices: {unknown[0]!r} is not one of {', '.join(known)}"
             )
         return cls(
-            settings.id, voices, spec.cfg_scale, settings.normalizer, spec.utterance_characters
+            settings.id,
+            voices,
+            spec.cfg_scale,
+            settings.normalizer,
+            spec.utterance_characters,
+            abilities=spec.abilities,
+            streams=spec.num_streams,
+            audio=audio,
+            context_rows=settings.engine.max_model_len,
+            concurrent_requests=settings.replicas * settings.max_concurrent_requests,
         )
 
     def entry(self, created: int) -> dict[str, Any]:
-        """Its entry in ``/v1/models``; ``voices`` and ``cfg_scale`` are our extensions.
+        """Its entry in ``/v1/models``; what comes after ``owned_by`` are our extensions.
 
         Args:
             created: Unix time in seconds.
@@ -59,4 +81,11 @@ class ModelCard:
             "owned_by": "speechlm-serve",
             "voices": list(self.voices),
             "cfg_scale": self.cfg_scale,
+            "abilities": list(self.abilities),
+            "streams": self.streams,
+            "sample_rate": None if self.audio is None else self.audio.sample_rate,
+            "limits": {
+                "context_rows": self.context_rows,
+                "concurrent_requests": self.concurrent_requests,
+            },
         }

@@ -7,7 +7,7 @@ import re
 import time
 from typing import Annotated, Any
 
-from fastapi import APIRouter, File, Form, UploadFile
+from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response
 
 from deployments.audio.reading import AudioError, AudioTooLong, read_audio
@@ -17,6 +17,7 @@ from deployments.errors import ApiError
 from deployments.voice_store import StoredVoice, TooManyVoices, VoiceExists
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_FIELDS = {"name", "audio_sample", "file", "consent"}
 _LEAST_SECONDS = 0.5
 _LONGEST_CONSENT = 512
 
@@ -43,12 +44,15 @@ def router(catalog: Catalog) -> APIRouter:
 
     @routes.post("")
     async def create_voice(
+        request: Request,
         name: Annotated[str, Form()],
         audio_sample: Annotated[UploadFile | None, File()] = None,
         file: Annotated[UploadFile | None, File()] = None,
         consent: Annotated[str | None, Form(max_length=_LONGEST_CONSENT)] = None,
     ) -> dict[str, Any]:
         """Stores a recording, in OpenAI's field ``audio_sample`` or in ``file``."""
+        for field in (await request.form()).keys() - _FIELDS:
+            raise ApiError(400, f"{field}: is not a known field", param=field)
         models = _cloning(catalog)
         _check_name(name, catalog)
         if (audio_sample is None) == (file is None):

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from deployments.builder import build
+from deployments.model_audio import ModelAudio
 from deployments.model_card import ModelCard
 from deployments.settings import ModelSettings
 from engine_adapter.families import FAMILIES
+from engine_adapter.spec import SpecError
 
 DEMO, OPUSLM = FAMILIES["demo"], FAMILIES["opuslm"]
 
@@ -49,7 +51,35 @@ def test_guidance_is_the_models() -> None:
 
 def test_an_application_is_not_built_with_a_voice_that_does_not_exist(tmp_path: Path) -> None:
     DEMO.save(tmp_path)
+    (tmp_path / "codec").mkdir()
+    (tmp_path / "codec" / "config.json").write_text('{"sampling_rate": 16000}')
     model = {"id": "a", "path": str(tmp_path)}
     build({"models": [model]})
     with pytest.raises(ValueError, match="'alloy' is not one of"):
         build({"models": [{**model, "voices": ["alloy"]}]})
+
+
+def test_abilities_streams_sample_rate_and_limits_are_listed() -> None:
+    card = ModelCard.of(settings(), OPUSLM, ModelAudio(16000, "e"))
+    entry = card.entry(created=5)
+    assert entry["abilities"] == ["speaks", "transcribes", "clones", "understands_audio"]
+    assert (entry["streams"], entry["sample_rate"]) == (9, 16000)
+    assert entry["limits"] == {"context_rows": None, "concurrent_requests": 128}
+
+
+def test_a_models_audio_is_that_of_its_codec(tmp_path: Path) -> None:
+    config = tmp_path / "codec" / "config.json"
+    config.parent.mkdir()
+    for text in ("", "{}", "{"):
+        config.write_text(text)
+        with pytest.raises(SpecError, match=r"codec/config\.json"):
+            ModelAudio.of(tmp_path)
+    config.write_text('{"sample_rate": 24000}')
+    first = ModelAudio.of(tmp_path)
+    assert first.sample_rate == 24000
+    assert ModelAudio.of(tmp_path) == first
+    (tmp_path / "ssl").mkdir()
+    (tmp_path / "ssl" / "quantizer.json").write_text('{"layer": 1}')
+    second = ModelAudio.of(tmp_path)
+    (tmp_path / "ssl" / "quantizer.json").write_text('{"layer": 2}')
+    assert len({first.encoder, second.encoder, ModelAudio.of(tmp_path).encoder}) == 3
