@@ -123,6 +123,7 @@ def test_sentences_are_apart(text: str, utterances: list[str]) -> None:
         "I was thinking... maybe we could… go there after all.",
         '"Stop that right now!" he said, and "Why should I?" she asked.',
         "See No. 5, Fig. 3, pp. 10 to 12, vol. 2 of the Acme Inc. report.",
+        "The board is 5 in. long and weighs 2 lb. more than mine in Apt. 5B, ext. 42.",
         "Smith et al. vs. Jones is the case that Acme Corp. lawyers cite.",
     ],
 )
@@ -182,6 +183,11 @@ def test_what_is_short_stays_alone_if_there_is_no_room() -> None:
             "The price has gone up by about 5 km to 1,500 kg at least",
             33,
             ["The price has gone up by", "about 5 km to 1,500 kg at least"],
+        ),
+        (
+            "It is always (5 + 3) * 2 that you have",
+            25,
+            ["It is always", "(5 + 3) * 2 that you have"],
         ),
         ("a" * 10 + " " + "b" * 30, 30, ["a" * 10, "b" * 30]),
         ("x" * 25, 10, ["x" * 8, "x" * 8, "x" * 9]),
