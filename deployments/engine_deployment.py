@@ -8,6 +8,12 @@ from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from deployments.answer_messages import AnswerCall, AnswerEvent, Codes
+from deployments.answering import Answerer
+from deployments.guards import logs
 from deployments.messages import Accepted, Refused, SpeechCall, SpeechEvent
 from deployments.model_directory import locate
 from deployments.narration import Narrator, utterance_seed
@@ -17,10 +23,16 @@ from engine_adapter.request import (
     RequestError,
     ResolvedRequest,
     SpeechRequest,
+    resolve_seed,
 )
 
 # Fields of the engine's requests whose name in the API is another.
-_API_NAMES = {"text": "input", "max_frames": "max_duration_seconds"}
+_API_NAMES = {
+    "text": "input",
+    "prompt_ids": "input",
+    "turns": "voice",
+    "max_frames": "max_duration_seconds",
+}
 
 
 class EngineReplica:
@@ -39,8 +51,9 @@ class EngineReplica:
         # Here, so that whoever builds the application need not load torch.
         from engine_adapter.checkpoint import ModelDirectory
         from engine_adapter.engine import EngineConfig, SpeechEngine
-        from vocoder_service.actor import VocoderActor
+        from vocoder_service.actor import EncoderPaths, VocoderActor
 
+        logs.configure()
         model = ModelDirectory.open(locate(settings.path))
         vocoder, spec = settings.vocoder, model.spec
         codebooks = spec.num_streams - spec.codec_first_stream
@@ -51,6 +64,11 @@ class EngineReplica:
             vocoder.max_batch,
             device="cuda" if vocoder.gpus else "cpu",
             num_codebooks=codebooks,
+            encoder=(
+                EncoderPaths(str(model.codec), None if model.ssl is None else str(model.ssl))
+                if spec.takes_audio
+                else None
+            ),
         )
         self._engine = SpeechEngine(
             EngineConfig(
@@ -65,6 +83,7 @@ class EngineReplica:
             vocoder.schedule(),
             spec.codec_first_stream,
         )
+        self._answerer = Answerer(self._engine, self._vocoder, self._codec, vocoder.schedule())
         self._max_live = settings.max_concurrent_requests
         self._live = 0
 
@@ -83,13 +102,14 @@ class EngineReplica:
             yield Refused(429, f"{self._live} requests are being served, and no more fit")
             return
         try:
-            resolved = self._prepare(call)
+            seed = resolve_seed(call.seed)
+            resolved = self._prepare(call, seed)
         except RequestError as error:
             yield _refusal(error)
             return
         self._live += 1
         try:
-            yield Accepted(resolved[0].seed, self._codec.sample_rate)
+            yield Accepted(seed, self._codec.sample_rate)
             pauses = [utterance.pause for utterance in call.utterances]
             events = self._narrator.speak(
                 call.request_id, resolved, pauses, self._frames(call.max_seconds)
@@ -101,6 +121,35 @@ class EngineReplica:
             yield Refused(503, str(error))
         finally:
             self._live -= 1
+
+    async def answer(self, call: AnswerCall) -> AsyncIterator[AnswerEvent]:
+        """The events of one request: ``Accepted``, text and PCM, ``Answered``; or, before any
+        of these, ``Refused``. Closing it ends the request, as for ``speak``.
+
+        Raises:
+            GenerationError: the engine could not finish the request.
+            VocoderError: its audio could not be decoded.
+        """
+        if self._live >= self._max_live:
+            yield Refused(429, f"{self._live} requests are being served, and no more fit")
+            return
+        self._live += 1
+        try:
+            async with aclosing(self._answerer.answer(call)) as events:
+                async for event in events:
+                    yield event
+        except EngineUnavailable as error:
+            yield Refused(503, str(error))
+        finally:
+            self._live -= 1
+
+    async def encode(self, samples: NDArray[np.float32]) -> Codes:
+        """Codes ``[frames, streams]`` of mono audio ``[samples]`` at the codec's rate.
+
+        Raises:
+            EncoderBusy: too many clips are waiting.
+        """
+        return await self._answerer.encode(samples)
 
     async def check_health(self) -> None:
         """Passes while engine and vocoder answer; Serve replaces a replica that fails.
@@ -120,25 +169,27 @@ class EngineReplica:
         if hasattr(self, "_engine"):
             self._engine.shutdown()
 
-    def _prepare(self, call: SpeechCall) -> list[ResolvedRequest]:
+    def _prepare(self, call: SpeechCall, seed: int) -> list[ResolvedRequest]:
         """All utterances, checked before anything is promised.
 
         Raises:
             RequestError: one cannot be spoken as it is asked.
         """
-        first = self._engine.prepare(self._request(call, call.utterances[0].text, call.seed))
-        others = [
+        return [
             self._engine.prepare(
-                self._request(call, utterance.text, utterance_seed(first.seed, index))
+                self._request(call, utterance.text, utterance_seed(seed, call.first_index + index))
             )
-            for index, utterance in enumerate(call.utterances[1:], start=1)
+            for index, utterance in enumerate(call.utterances)
         ]
-        return [first, *others]
 
-    def _request(self, call: SpeechCall, text: str, seed: int | None) -> SpeechRequest:
+    def _request(self, call: SpeechCall, text: str, seed: int) -> SpeechRequest:
+        spoken: dict[str, Any] = {"text": text}
+        if call.speaker is not None:
+            spoken = {"prompt_ids": self._answerer.cloning_prompt(text, call.speaker)}
+        elif self._engine.spec.voices:
+            spoken["voice"] = call.voice
         return SpeechRequest(
-            text=text,
-            voice=call.voice if self._engine.spec.voices else None,
+            **spoken,
             cfg_scale=call.cfg_scale,
             seed=seed,
             temperature=call.temperature,

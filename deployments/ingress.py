@@ -11,6 +11,7 @@ from ray import serve
 from ray.serve.handle import DeploymentHandle
 
 from deployments import errors
+from deployments.answer_messages import AnswerCall
 from deployments.catalog import Catalog, ServedModel
 from deployments.guards import exposure, logs
 from deployments.guards.key_source import plain_keys
@@ -18,7 +19,16 @@ from deployments.guards.limiter import ServeLimiter
 from deployments.guards.runtime import Guards
 from deployments.messages import SpeechCall
 from deployments.model_card import ModelCard
-from deployments.routes import health, models, page, speech
+from deployments.routes import (
+    chat,
+    health,
+    models,
+    page,
+    speech,
+    speech_stream,
+    transcriptions,
+    voices,
+)
 from deployments.settings import GuardSettings, ServiceSettings
 
 
@@ -38,7 +48,7 @@ def create_app(catalog: Catalog, guards: Guards | None = None) -> FastAPI:
     app = FastAPI(title="speechlm-serve", lifespan=lifespan)
     guards.install(app, catalog.service)
     errors.install(app)
-    for module in (speech, models, health):
+    for module in (chat, transcriptions, voices, speech, speech_stream, models, health):
         app.include_router(module.router(catalog))
     app.include_router(page.router())
     return app
@@ -53,6 +63,12 @@ class ServeEngines:
 
     def speak(self, call: SpeechCall) -> Any:
         return self._streams.speak.remote(call)
+
+    def answer(self, call: AnswerCall) -> Any:
+        return self._streams.answer.remote(call)
+
+    def encode(self, samples: Any) -> Any:
+        return self._handle.encode.remote(samples)
 
     def check_health(self) -> Any:
         return self._handle.check_health.remote()
@@ -82,8 +98,8 @@ class Ingress:
         logs.configure(plain_keys())
         exposure.check_proxy(guards)
         models = [
-            ServedModel(card, ServeEngines(handle))
-            for card, handle in zip(cards, engines, strict=True)
+            ServedModel(card, served, served)
+            for card, served in zip(cards, map(ServeEngines, engines), strict=True)
         ]
         self._catalog = Catalog(models, service, created)
         self._guards = Guards.begin(guards, service, ServeLimiter())

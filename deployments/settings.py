@@ -229,6 +229,8 @@ class ServiceSettings(_Settings):
             client gets 503.
         drain_seconds: how long a stopping replica lets its requests finish; longer than
             the longest utterance.
+        stream_idle_seconds: after this time without a message and anything to speak, a
+            WebSocket is closed.
         ingress_replicas: HTTP front ends.
     """
 
@@ -247,6 +249,7 @@ class ServiceSettings(_Settings):
     retry_after_seconds: int = Field(2, ge=1)
     accept_timeout_seconds: Seconds = 5.0
     drain_seconds: Seconds = 60.0
+    stream_idle_seconds: Seconds = 300.0
     ingress_replicas: int = Field(1, ge=1)
 
 

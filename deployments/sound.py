@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deployments.audio.formats import encoder
 from deployments.audio.speed import Stretcher
-from deployments.speech_body import SpeechBody
+from deployments.speech_body import SpeechOptions
 
 
 class Sound:
@@ -15,15 +15,15 @@ class Sound:
         sample_rate: of the encoded audio, in Hz.
     """
 
-    def __init__(self, body: SpeechBody, codec_rate: int, *, streamed: bool) -> None:
+    def __init__(self, options: SpeechOptions, codec_rate: int, *, streamed: bool) -> None:
         """
         Args:
             codec_rate: of the PCM, in Hz.
             streamed: whether bytes are wanted before all audio exists.
         """
-        self._stretch = Stretcher(codec_rate, body.speed)
+        self._stretch = Stretcher(codec_rate, options.speed)
         self._encoder = encoder(
-            body.response_format, codec_rate, streamed=streamed, sample_rate=body.sample_rate
+            options.response_format, codec_rate, streamed=streamed, sample_rate=options.sample_rate
         )
         self.media_type = self._encoder.media_type
         self.sample_rate = self._encoder.sample_rate

@@ -14,8 +14,10 @@ from ray.serve.exceptions import (
 )
 
 from deployments.errors import ApiError
+from deployments.guards.audit import AuditRecord
 from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
 
+_BYTES_PER_SAMPLE = 2
 _UNAVAILABLE = (RayActorError, DeploymentUnavailableError, ReplicaUnavailableError)
 # Of the refusals after which a client should try again.
 _CODES = {429: "rate_limit_exceeded", 503: "engine_unavailable"}
@@ -40,22 +42,36 @@ class Speech:
         finished: the replica's last event; None until ``pcm`` is exhausted.
     """
 
-    def __init__(self, accepted: Accepted, first: bytes, events: Any, retry_after: int) -> None:
+    def __init__(
+        self,
+        accepted: Accepted,
+        first: bytes,
+        events: Any,
+        retry_after: int,
+        audit: AuditRecord,
+    ) -> None:
         self.accepted = accepted
         self.finished: Finished | None = None
         self._first = first
         self._events = events
         self._retry_after = retry_after
+        self._audit = audit
 
     @classmethod
     async def begin(
-        cls, engines: Engines, call: SpeechCall, accept_timeout: float, retry_after: int
+        cls,
+        engines: Engines,
+        call: SpeechCall,
+        accept_timeout: float,
+        retry_after: int,
+        audit: AuditRecord,
     ) -> Speech:
         """Sends a request and waits for its first audio, so that a refusal has a status.
 
         Args:
             accept_timeout: seconds a replica has to accept; the audio may take longer.
             retry_after: seconds, for a client that is refused for lack of room.
+            audit: learns what is made, and when.
 
         Raises:
             ApiError: refused, failed before any audio, or no replica answers.
@@ -66,19 +82,27 @@ class Speech:
                 accepted = await anext(events)
             if isinstance(accepted, Refused):
                 raise _refusal(accepted, retry_after)
+            audit.accepted(accepted.seed)
             first = await anext(events)
             if isinstance(first, Refused):
                 raise _refusal(first, retry_after)
         except TimeoutError:
             events.cancel()
             raise _unavailable(retry_after) from None
+        except asyncio.CancelledError:  # Serve ends it only if the client has left
+            events.cancel()
+            raise
         except BackPressureError as error:
             raise _refusal(Refused(429, "too many requests are waiting"), retry_after) from error
         except _FAILURES as error:
             raise _failure(error, retry_after) from error
         if not isinstance(first, bytes):
             raise ApiError(500, "the model made no audio for this input")
-        return cls(accepted, first, events, retry_after)
+        return cls(accepted, first, events, retry_after, audit)
+
+    def cancel(self) -> None:
+        """Ends the work; of ``pcm`` no more is wanted."""
+        self._events.cancel()
 
     async def pcm(self) -> AsyncIterator[bytes]:
         """All PCM, in pieces.
@@ -86,20 +110,25 @@ class Speech:
         Raises:
             ApiError: generation failed; what came is not the whole.
         """
-        yield self._first
+        yield self._counted(self._first)
         event: SpeechEvent
         try:
             async for event in self._events:
                 if isinstance(event, Finished):
                     self.finished = event
+                    self._audit.finish_reason = event.finish_reason
                 elif isinstance(event, bytes):
-                    yield event
+                    yield self._counted(event)
                 elif isinstance(event, Refused):
                     raise _refusal(event, self._retry_after)
         except _FAILURES as error:
             raise _failure(error, self._retry_after) from error
         if self.finished is None:
             raise ApiError(500, "the audio broke off")
+
+    def _counted(self, pcm: bytes) -> bytes:
+        self._audit.output_seconds += len(pcm) / _BYTES_PER_SAMPLE / self.accepted.sample_rate
+        return pcm
 
 
 def _refusal(refused: Refused, retry_after: int) -> ApiError:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from deployments.audio.formats import AudioFormat, require_rate
 from deployments.audio.speed import MAX_SPEED, MIN_SPEED
+from deployments.messages import SpeechCall, Utterance
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -20,11 +21,10 @@ class VoiceReference(BaseModel):
     id: str
 
 
-class SpeechBody(BaseModel):
-    """What may be asked. Every field is honoured or refused; an unknown one is refused.
+class SpeechOptions(BaseModel):
+    """How a text is to be spoken. Every field is honoured or refused; an unknown one is refused.
 
     Attributes:
-        stream: whether audio is sent while it is generated; None: see ``streamed``.
         sample_rate: of the answer, in Hz; None: see ``deployments.audio.formats.encoder``.
         normalize: False gives the model the text as it is.
         others: OpenAI's, or as in ``engine_adapter.request.SpeechRequest``.
@@ -33,13 +33,9 @@ class SpeechBody(BaseModel):
     model_config = _STRICT
 
     model: str
-    input: str
     voice: str | VoiceReference
     response_format: AudioFormat = "mp3"
-    stream_format: Literal["audio", "sse"] = "audio"
     speed: float = Field(1.0, ge=MIN_SPEED, le=MAX_SPEED)
-    instructions: str | None = None
-    stream: bool | None = None
     sample_rate: int | None = None
     normalize: bool = True
     cfg_scale: float | None = None
@@ -48,6 +44,59 @@ class SpeechBody(BaseModel):
     top_k: int | None = None
     top_p: float | None = None
     max_duration_seconds: float | None = Field(None, gt=0)
+
+    @field_validator("sample_rate")
+    @classmethod
+    def _rate_of_the_format(cls, rate: int | None, info: ValidationInfo) -> int | None:
+        if rate is not None and "response_format" in info.data:
+            require_rate(info.data["response_format"], rate)
+        return rate
+
+    @property
+    def voice_id(self) -> str:
+        """The voice, in whichever form it was given."""
+        return self.voice if isinstance(self.voice, str) else self.voice.id
+
+    def call(
+        self,
+        request_id: str,
+        utterances: tuple[Utterance, ...],
+        *,
+        seed: int | None,
+        seconds: float | None,
+        first_index: int = 0,
+    ) -> SpeechCall:
+        """What a replica is sent for some of the text.
+
+        Args:
+            seconds: of audio at most.
+            seed, first_index: see ``SpeechCall``.
+        """
+        return SpeechCall(
+            request_id=request_id,
+            utterances=utterances,
+            voice=self.voice_id,
+            cfg_scale=self.cfg_scale,
+            seed=seed,
+            first_index=first_index,
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            max_seconds=seconds,
+        )
+
+
+class SpeechBody(SpeechOptions):
+    """The body itself.
+
+    Attributes:
+        stream: whether audio is sent while it is generated; None: see ``streamed``.
+    """
+
+    input: str
+    stream_format: Literal["audio", "sse"] = "audio"
+    instructions: str | None = None
+    stream: bool | None = None
 
     @field_validator("input")
     @classmethod
@@ -65,24 +114,12 @@ class SpeechBody(BaseModel):
             raise ValueError("no model here follows instructions")
         return instructions
 
-    @field_validator("sample_rate")
-    @classmethod
-    def _rate_of_the_format(cls, rate: int | None, info: ValidationInfo) -> int | None:
-        if rate is not None and "response_format" in info.data:
-            require_rate(info.data["response_format"], rate)
-        return rate
-
     @field_validator("stream")
     @classmethod
     def _events_are_a_stream(cls, stream: bool | None, info: ValidationInfo) -> bool | None:
         if stream is False and info.data.get("stream_format") == "sse":
             raise ValueError("is false, but stream_format sse is a stream")
         return stream
-
-    @property
-    def voice_id(self) -> str:
-        """The voice, in whichever form it was given."""
-        return self.voice if isinstance(self.voice, str) else self.voice.id
 
     def streamed(self, client_streams: bool) -> bool:
         """Whether to send audio while it is generated.

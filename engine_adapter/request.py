@@ -171,7 +171,7 @@ def resolve(
         output=request.output,
         cfg_scale=scale,
         unconditional=_unconditional(request, spec, guided=scale > 1.0),
-        seed=_seed(request.seed),
+        seed=resolve_seed(request.seed),
         sampling=_sampling(request, spec),
         max_frames=_count("max_frames", request.max_frames),
         max_text_tokens=_count("max_text_tokens", request.max_text_tokens),
@@ -265,7 +265,12 @@ def _count(param: str, value: Any, *, low: int = 1, high: int = 2**30) -> int | 
     return int(value)
 
 
-def _seed(value: object) -> int:
+def resolve_seed(value: object) -> int:
+    """The seed to use; None draws one.
+
+    Raises:
+        RequestError: it is no whole number of 0 to ``MAX_SEED``.
+    """
     if value is None:
         return secrets.randbelow(2**31)
     seed = _count("seed", value, low=0, high=MAX_SEED)

@@ -73,7 +73,11 @@ class Guards:
             self.audit_log.close()
 
     def install(self, app: FastAPI, service: ServiceSettings) -> None:
-        """Puts them around an application. Read from the bottom: the last one is outermost."""
+        """Puts them around an application, and into its state as ``guards``.
+
+        Read from the bottom: the last one is outermost.
+        """
+        app.state.guards = self
         settings = self.settings
         app.add_middleware(BodyTimeout, seconds=settings.body_timeout_seconds)
         app.add_middleware(

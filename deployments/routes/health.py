@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from deployments.catalog import Catalog, ServedModel
 from deployments.errors import ApiError
+from deployments.guards.runtime import Guards
 
 _CHECK_TIMEOUT_SECONDS = 2.0
 
@@ -22,8 +23,11 @@ def router(catalog: Catalog) -> APIRouter:
         return {"status": "live"}
 
     @routes.get("/ready")
-    async def ready() -> dict[str, str]:
-        """200 when every model has an engine and a vocoder that answer, otherwise 503."""
+    async def ready(request: Request) -> dict[str, str]:
+        """200 when every model has an engine and a vocoder that answer, otherwise 503.
+
+        ``keys`` is ``stale`` while the keys file cannot be used and its last state holds.
+        """
         answers = await asyncio.gather(*(_answers(model) for model in catalog))
         waiting = [m.card.id for m, ok in zip(catalog, answers, strict=True) if not ok]
         if waiting:
@@ -33,7 +37,9 @@ def router(catalog: Catalog) -> APIRouter:
                 code="engine_unavailable",
                 retry_after=catalog.service.retry_after_seconds,
             )
-        return {"status": "ready"}
+        guards: Guards = request.app.state.guards
+        stale = guards.keys is not None and guards.keys.problem is not None
+        return {"status": "ready", **({"keys": "stale"} if stale else {})}
 
     return routes
 

@@ -12,8 +12,8 @@ from fastapi.responses import Response, StreamingResponse
 from deployments import sse
 from deployments.catalog import Catalog, ServedModel
 from deployments.errors import ApiError
+from deployments.guards.audit import AuditRecord
 from deployments.messages import SpeechCall
-from deployments.settings import ServiceSettings
 from deployments.sound import Sound
 from deployments.speaking import Speech
 from deployments.speech_body import SpeechBody
@@ -35,10 +35,14 @@ def router(catalog: Catalog) -> APIRouter:
         name, value = _CLIENT_STREAMS
         streamed = body.streamed(request.headers.get(name) == value)
         # Away from the event loop: a long text full of numbers takes tens of milliseconds.
-        call = await asyncio.to_thread(_call, body, model, request.state.request_id, limits)
+        call = await asyncio.to_thread(_call, body, model, request.state.request_id, catalog)
+        audit: AuditRecord = request.state.audit
+        audit.model, audit.voice, audit.cfg_scale = body.model, body.voice_id, body.cfg_scale
+        audit.input_characters, audit.text = len(body.input), body.input
         speech = await Speech.begin(
-            model.engines, call, limits.accept_timeout_seconds, limits.retry_after_seconds
+            model.engines, call, limits.accept_timeout_seconds, limits.retry_after_seconds, audit
         )
+        request.state.at_end.callback(speech.cancel)
         sound = Sound(body, speech.accepted.sample_rate, streamed=streamed)
         headers = {
             "x-seed": str(speech.accepted.seed),
@@ -58,13 +62,12 @@ def router(catalog: Catalog) -> APIRouter:
     return routes
 
 
-def _call(
-    body: SpeechBody, model: ServedModel, request_id: str, limits: ServiceSettings
-) -> SpeechCall:
+def _call(body: SpeechBody, model: ServedModel, request_id: str, catalog: Catalog) -> SpeechCall:
     """
     Raises:
         ApiError: 400, over a limit of this service, or a text without words.
     """
+    limits = catalog.service
     if len(body.input) > limits.max_input_characters:
         raise ApiError(
             400,
@@ -72,24 +75,9 @@ def _call(
             f"{limits.max_input_characters} are possible",
             param="input",
         )
-    seconds = body.max_duration_seconds
-    if seconds is not None and seconds > limits.max_duration_seconds:
-        raise ApiError(
-            400,
-            f"max_duration_seconds: at most {limits.max_duration_seconds:g} is possible",
-            param="max_duration_seconds",
-        )
-    return SpeechCall(
-        request_id=request_id,
-        utterances=model.utterances(body.input, normalized=body.normalize),
-        voice=body.voice_id,
-        cfg_scale=body.cfg_scale,
-        seed=body.seed,
-        temperature=body.temperature,
-        top_k=body.top_k,
-        top_p=body.top_p,
-        max_seconds=seconds,
-    )
+    catalog.require_duration(body.max_duration_seconds)
+    utterances = model.utterances(body.input, normalized=body.normalize)
+    return body.call(request_id, utterances, seed=body.seed, seconds=body.max_duration_seconds)
 
 
 async def _encoded(speech: Speech, sound: Sound) -> AsyncIterator[bytes]:

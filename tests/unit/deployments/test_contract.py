@@ -433,6 +433,10 @@ async def test_models_are_listed_with_their_voices_and_guidance() -> None:
         "owned_by": "speechlm-serve",
         "voices": ["slt", "rms"],
         "cfg_scale": 1.5,
+        "abilities": ["speaks"],
+        "streams": 1,
+        "sample_rate": None,
+        "limits": {"context_rows": None, "concurrent_requests": 1},
     }
     async with client(StandIn()) as http:
         assert (await http.get("/v1/models")).json() == {"object": "list", "data": [card]}

@@ -1,0 +1,136 @@
+"""``WS /v1/audio/speech/stream``: text in pieces, audio while the text still arrives."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from pydantic import ValidationError
+
+from deployments import stream_messages as messages
+from deployments.catalog import Catalog
+from deployments.errors import ApiError
+from deployments.speech_session import SpeechSession
+from deployments.validation import first_field
+
+# RFC 6455: policy violation, internal error, try again later.
+_REFUSED, _FAILED, _BUSY = 1008, 1011, 1013
+_CLOSES = {429: _BUSY, 503: _BUSY, 500: _FAILED}
+
+
+def router(catalog: Catalog) -> APIRouter:
+    """The endpoint over one catalog."""
+    routes = APIRouter(tags=["audio"])
+
+    @routes.websocket("/v1/audio/speech/stream")
+    async def speak_while_text_arrives(socket: WebSocket) -> None:
+        await socket.accept()
+        try:
+            await _Connection(socket, catalog).run()
+        except WebSocketDisconnect:
+            pass
+        except ApiError as error:
+            await socket.send_json(messages.failed(error.body()))
+            await socket.close(_CLOSES.get(error.status, _REFUSED))
+
+    return routes
+
+
+class _Connection:
+    """One socket: reads what the client says while its session speaks."""
+
+    def __init__(self, socket: WebSocket, catalog: Catalog) -> None:
+        self._socket = socket
+        self._catalog = catalog
+
+    async def run(self) -> None:
+        """
+        Raises:
+            ApiError: the session cannot begin or go on.
+            WebSocketDisconnect: the client has left.
+        """
+        start = await self._receive()
+        if not isinstance(start, messages.Start):
+            raise ApiError(400, "type: the first message must be start", param="type")
+        session = SpeechSession(
+            start,
+            self._catalog,
+            self._socket.state.request_id,
+            self._socket.state.audit,
+            self._send_json,
+            self._socket.send_bytes,
+        )
+        speaking = asyncio.create_task(session.speak())
+        reading = asyncio.create_task(self._receive())
+        idle_seconds = self._catalog.service.stream_idle_seconds
+        try:
+            while not speaking.done():
+                await asyncio.wait(
+                    {speaking, reading},
+                    timeout=idle_seconds if session.idle else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if reading.done():
+                    speaking = await self._obey(reading, session, speaking)
+                    reading = asyncio.create_task(self._receive())
+                elif session.idle:
+                    break
+            if speaking.done():
+                speaking.result()
+        finally:
+            await _end(speaking, reading)
+        await self._socket.close()
+
+    async def _obey(
+        self,
+        reading: asyncio.Task[messages.ClientMessage],
+        session: SpeechSession,
+        speaking: asyncio.Task[None],
+    ) -> asyncio.Task[None]:
+        """Does what a message says; the task that speaks from now on."""
+        try:
+            message = reading.result()
+            if isinstance(message, messages.Start):
+                raise ApiError(400, "type: start comes only once", param="type")
+            if isinstance(message, messages.Cancel):
+                await _end(speaking)
+                session.forget()
+                await self._send_json(messages.cancelled())
+                return asyncio.create_task(session.speak())
+            if isinstance(message, messages.Text):
+                session.add(message.text)
+            else:
+                session.flush(end=isinstance(message, messages.End))
+        except ApiError as error:  # of this message; the conversation goes on
+            await self._send_json(messages.failed(error.body()))
+        return speaking
+
+    async def _receive(self) -> messages.ClientMessage:
+        received = await self._socket.receive()
+        if received["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(received.get("code", 1005))
+        try:
+            return messages.CLIENT_MESSAGE.validate_json(received.get("text") or b"")
+        except ValidationError as error:
+            field, message = _first_field(error)
+            raise ApiError(400, message, param=field) from error
+
+    async def _send_json(self, data: dict[str, Any]) -> None:
+        await self._socket.send_json(data)
+
+
+def _first_field(error: ValidationError) -> tuple[str | None, str]:
+    errors = error.errors()
+    if errors[0]["type"] == "json_invalid":
+        return None, "a message must be a JSON object, sent as text"
+    if errors[0]["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        return "type", "type: must be start, text, flush, cancel or end"
+    # The locations begin with the type.
+    return first_field([{**e, "loc": e["loc"][1:]} for e in errors])
+
+
+async def _end(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,279 @@
+"""``/v1/audio/speech/stream``, with a stand-in for the engine replicas."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient, WebSocketTestSession
+from starlette.websockets import WebSocketDisconnect
+
+from deployments.catalog import Catalog, ServedModel
+from deployments.ingress import create_app
+from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
+from deployments.model_card import ModelCard
+from deployments.settings import ServiceSettings
+
+RATE = 24_000
+CARD = ModelCard("demo", ("slt", "rms"), 1.5, "english", 60)
+START = {"type": "start", "model": "demo", "voice": "slt", "seed": 5}
+PATH = "/v1/audio/speech/stream"
+
+
+class Events:
+    """Two pieces of audio per utterance; an endless utterance, should its text say so."""
+
+    def __init__(self, call: SpeechCall, refusals: list[Refused]) -> None:
+        self.call = call
+        self.cancelled = False
+        self._events = self._script(refusals)
+
+    async def _script(self, refusals: list[Refused]) -> AsyncIterator[SpeechEvent]:
+        if refusals:
+            yield refusals.pop(0)
+            return
+        yield Accepted(self.call.seed or 0, RATE)
+        yield b"\1\1" * RATE
+        while "forever" in self.call.utterances[0].text:
+            await asyncio.sleep(0.001)
+            yield b"\2\2" * 10
+        yield b"\3\3" * RATE
+        yield Finished("stop", 10, 50)
+
+    def __aiter__(self) -> AsyncIterator[SpeechEvent]:
+        return self._events
+
+    async def __anext__(self) -> SpeechEvent:
+        return await anext(self._events)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class StandIn:
+    """Keeps the calls it was sent; refuses the first ones as it is told."""
+
+    def __init__(self, *refusals: Refused) -> None:
+        self.sent: list[Events] = []
+        self._refusals = list(refusals)
+
+    def speak(self, call: SpeechCall) -> Events:
+        self.sent.append(Events(call, self._refusals))
+        return self.sent[-1]
+
+    @property
+    def texts(self) -> list[str]:
+        return [utterance.text for e in self.sent for utterance in e.call.utterances]
+
+    async def check_health(self) -> None:
+        return
+
+
+@contextmanager
+def connection(engines: StandIn, **settings: Any) -> Iterator[WebSocketTestSession]:
+    service = ServiceSettings(retry_after_seconds=1, **settings)
+    catalog = Catalog([ServedModel(CARD, engines)], service, created=1)
+    # The test client cancels an application that is still at work when its client leaves.
+    with (
+        TestClient(create_app(catalog)) as http,
+        suppress(CancelledError),
+        http.websocket_connect(PATH) as socket,
+    ):
+        yield socket
+
+
+def say(socket: WebSocketTestSession, *texts: str) -> None:
+    for text in texts:
+        socket.send_json({"type": "text", "text": text})
+
+
+def until(socket: WebSocketTestSession, last: str) -> tuple[list[dict[str, Any]], bytes]:
+    """The messages up to the first of a type, and the audio between them."""
+    said: list[dict[str, Any]] = []
+    audio = b""
+    while not said or said[-1]["type"] != last:
+        message = socket.receive()
+        if message.get("bytes") is not None:
+            audio += message["bytes"]
+        elif message["type"] == "websocket.close":
+            raise AssertionError(f"closed with {message['code']} after {said}")
+        else:
+            said.append(json.loads(message["text"]))
+    return said, audio
+
+
+def test_text_in_pieces_is_spoken_sentence_by_sentence() -> None:
+    engines = StandIn()
+    with connection(engines) as socket:
+        socket.send_json(START)
+        say(socket, "I paid $", "4.50 for it", ". Then we all", " went home again. And")
+        say(socket, " that was all there was")
+        socket.send_json({"type": "end"})
+        said, audio = until(socket, "done")
+        assert socket.receive()["type"] == "websocket.close"
+    spoken = ["I paid four dollars and fifty cents for it.", "Then we all went home again."]
+    spoken.append("And that was all there was")
+    assert engines.texts == spoken
+    assert said[0] == {
+        "type": "started",
+        "seed": 5,
+        "sample_rate": RATE,
+        "media_type": "audio/pcm",
+    }
+    assert [(m["index"], m["text"]) for m in said[1:-1]] == list(enumerate(spoken))
+    assert said[-1]["finish_reason"] == "stop"
+    assert said[-1]["usage"] == {"input_tokens": 30, "output_tokens": 150, "total_tokens": 180}
+    pauses = sum(e.call.utterances[0].pause for e in engines.sent[:-1])
+    assert len(audio) == 2 * RATE * 6 + 2 * round(RATE * pauses)
+
+
+def test_a_sentence_is_spoken_before_the_text_has_ended() -> None:
+    engines = StandIn()
+    with connection(engines) as socket:
+        socket.send_json(START)
+        say(socket, "The first sentence is here. The second")
+        until(socket, "utterance")
+        assert engines.texts == ["The first sentence is here."]
+
+
+def test_every_utterance_has_its_place_in_the_sequence_of_seeds() -> None:
+    engines = StandIn()
+    with connection(engines) as socket:
+        socket.send_json(START)
+        say(socket, "One sentence is this. Another sentence is this. ")
+        socket.send_json({"type": "flush"})
+        until(socket, "done")
+        say(socket, "And one more comes later.")
+        socket.send_json({"type": "end"})
+        until(socket, "done")
+    assert [(e.call.seed, e.call.first_index) for e in engines.sent] == [(5, 0), (5, 1), (5, 2)]
+
+
+def test_cancel_stops_at_once_and_the_conversation_goes_on() -> None:
+    engines = StandIn()
+    with connection(engines) as socket:
+        socket.send_json(START)
+        say(socket, "This goes on forever and ever. This is never said. ")
+        until(socket, "utterance")
+        socket.send_json({"type": "cancel"})
+        until(socket, "cancelled")
+        say(socket, "Something else is said.")
+        socket.send_json({"type": "end"})
+        said, _ = until(socket, "done")
+    assert [m["type"] for m in said] == ["started", "utterance", "done"]
+    assert engines.texts == ["This goes on forever and ever.", "Something else is said."]
+    assert [e.cancelled for e in engines.sent] == [True, False]
+
+
+def test_a_client_that_leaves_ends_the_work() -> None:
+    engines = StandIn()
+    with connection(engines) as socket:
+        socket.send_json(START)
+        say(socket, "This goes on forever and ever. And then")
+        until(socket, "utterance")
+    assert engines.sent[0].cancelled
+
+
+def test_a_replica_without_room_is_asked_again() -> None:
+    engines = StandIn(Refused(429, "full"))
+    with connection(engines) as socket:
+        socket.send_json(START)
+        say(socket, "Hello there.")
+        socket.send_json({"type": "end"})
+        said, _ = until(socket, "done")
+    assert said[-1]["usage"]["output_tokens"] == 50
+    assert len(engines.sent) == 2
+
+
+def test_what_cannot_be_spoken_is_said_and_the_rest_is_spoken() -> None:
+    engines = StandIn()
+    with connection(engines) as socket:
+        socket.send_json(START)
+        russian = "\N{CYRILLIC CAPITAL LETTER DE}\N{CYRILLIC SMALL LETTER A}"
+        say(socket, f"{russian} is Russian, is it? English is spoken here.")
+        error = until(socket, "error")[0][-1]["error"]
+        socket.send_json({"type": "end"})
+        until(socket, "done")
+    assert (error["param"], error["type"]) == ("input", "invalid_request_error")
+    assert engines.texts == ["English is spoken here."]
+
+
+def test_nothing_to_speak_is_done_at_once() -> None:
+    with connection(StandIn()) as socket:
+        socket.send_json(START)
+        socket.send_json({"type": "end"})
+        assert until(socket, "done")[0][-1]["usage"]["output_tokens"] == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "param", "code"),
+    [
+        ({"type": "text", "text": "Hello."}, "type", None),
+        ({"type": "start", "voice": "slt"}, "model", None),
+        (START | {"model": "gpt"}, "model", "model_not_found"),
+        (START | {"voice": "alloy"}, "voice", "voice_not_found"),
+        (START | {"response_format": "wave"}, "response_format", None),
+        (START | {"speed": 9}, "speed", None),
+        (START | {"max_duration_seconds": 1e9}, "max_duration_seconds", None),
+        (START | {"input": "Hello."}, "input", None),
+        ({"type": "begin"}, "type", None),
+        ({}, "type", None),
+    ],
+)
+def test_a_bad_start_is_named_and_closes(first: Any, param: str, code: str | None) -> None:
+    with connection(StandIn()) as socket:
+        socket.send_json(first)
+        error = until(socket, "error")[0][-1]["error"]
+        assert (error["param"], error["code"]) == (param, code)
+        assert socket.receive()["code"] == 1008
+
+
+@pytest.mark.parametrize("message", ["{", "[1]", "null", '{"type": "text"}', '{"type": "start"}'])
+def test_a_bad_message_is_refused_and_the_conversation_goes_on(message: str) -> None:
+    engines = StandIn()
+    with connection(engines) as socket:
+        socket.send_json(START)
+        socket.send_text(message)
+        until(socket, "error")
+        socket.send_bytes(b"\xff")
+        until(socket, "error")
+        say(socket, "Hello there.")
+        socket.send_json({"type": "end"})
+        until(socket, "done")
+
+
+def test_an_engine_that_fails_closes_the_connection() -> None:
+    with connection(StandIn(Refused(503, "no engine is ready"))) as socket:
+        socket.send_json(START)
+        say(socket, "Hello there, everybody in the room. And")
+        assert until(socket, "error")[0][-1]["error"]["code"] == "engine_unavailable"
+        assert socket.receive()["code"] == 1013
+
+
+def test_too_much_waiting_text_is_refused() -> None:
+    with connection(StandIn(), max_input_characters=100) as socket:
+        socket.send_json(START)
+        say(socket, "x" * 101)
+        assert until(socket, "error")[0][-1]["error"]["param"] == "text"
+
+
+def test_the_duration_is_limited_over_all_utterances() -> None:
+    engines = StandIn()
+    with connection(engines) as socket:
+        socket.send_json(START | {"max_duration_seconds": 3.0})
+        say(socket, "The first one is short. The second one is too. The third one is not said.")
+        socket.send_json({"type": "end"})
+        said, _ = until(socket, "done")
+    assert said[-1]["finish_reason"] == "length"
+    assert [e.call.max_seconds for e in engines.sent] == [3.0, pytest.approx(1.0, abs=0.01)]
+
+
+def test_an_idle_connection_is_closed() -> None:
+    with connection(StandIn(), stream_idle_seconds=0.1) as socket:
+        socket.send_json(START)
+        with pytest.raises(WebSocketDisconnect) as closed:
+            socket.receive_json()
+        assert closed.value.code == 1000
