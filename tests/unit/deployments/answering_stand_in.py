@@ -1,0 +1,143 @@
+"""A front end over stand-ins for engine replicas that answer."""
+
+from __future__ import annotations
+
+import io
+import wave
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from deployments.answer_messages import AnswerCall, Answered, AnswerEvent, TextPiece
+from deployments.catalog import Catalog, ServedModel
+from deployments.ingress import create_app
+from deployments.messages import Accepted
+from deployments.model_audio import ModelAudio
+from deployments.model_card import ModelCard
+from deployments.settings import ModelSettings, ServiceSettings
+from engine_adapter.families import FAMILIES
+
+RATE = 16_000
+PCM = (np.arange(3200) % 200).astype("<i2").tobytes()
+CODES = np.arange(18, dtype=np.int32).reshape(2, 9)
+Script = Sequence[AnswerEvent | Exception]
+SPOKEN: Script = (
+    Accepted(7, RATE),
+    TextPiece("Good "),
+    TextPiece("morning."),
+    PCM,
+    PCM,
+    Answered("stop", 40, 10, 3, 2, CODES),
+)
+WRITTEN: Script = (
+    Accepted(7, RATE),
+    TextPiece(" Good"),
+    TextPiece(" morning. "),
+    Answered("stop", 40, 10, 3, 0, CODES[:0]),
+)
+
+
+class Events:
+    """Serve's generator of responses, as far as the ingress uses it."""
+
+    def __init__(self, events: Script) -> None:
+        self._events = iter(events)
+        self.cancelled = False
+
+    def __aiter__(self) -> AsyncIterator[AnswerEvent]:
+        return self
+
+    async def __anext__(self) -> AnswerEvent:
+        event = next(self._events, None)
+        if event is None:
+            raise StopAsyncIteration
+        if isinstance(event, Exception):
+            raise event
+        return event
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class StandIn:
+    """Replays events, and keeps the calls it was sent."""
+
+    def __init__(self, events: Script) -> None:
+        self.events = events
+        self.calls: list[AnswerCall] = []
+        self.sent: list[Events] = []
+        self.clips: list[Any] = []
+        self.encoding_fails: Exception | None = None
+
+    def speak(self, call: Any) -> Any:
+        raise AssertionError("nothing is spoken here")
+
+    def answer(self, call: AnswerCall) -> Events:
+        self.calls.append(call)
+        self.sent.append(Events(self.events))
+        return self.sent[-1]
+
+    async def encode(self, samples: Any) -> Any:
+        if self.encoding_fails is not None:
+            raise self.encoding_fails
+        self.clips.append(samples)
+        return CODES
+
+    async def check_health(self) -> None:
+        return
+
+
+class Front:
+    """A front end with the models ``demo``, ``bagpiper``, ``opuslm`` and ``dialogue``."""
+
+    def __init__(self, store: Path, events: Script = SPOKEN, **service: Any) -> None:
+        self.engines = StandIn(events)
+        models = []
+        for name, family in (
+            ("demo", "demo"),
+            ("bagpiper", "bagpiper"),
+            ("opuslm", "opuslm"),
+            ("dialogue", "opuslm-dialogue"),
+        ):
+            settings = ModelSettings(id=name, path="nowhere")
+            card = ModelCard.of(settings, FAMILIES[family], ModelAudio(RATE, f"encoder-{name}"))
+            models.append(ServedModel(card, self.engines, self.engines))
+        self.catalog = Catalog(models, ServiceSettings(store=str(store), **service), created=1)
+        transport = httpx.ASGITransport(create_app(self.catalog), raise_app_exceptions=False)
+        self.http = httpx.AsyncClient(transport=transport, base_url="http://test")
+
+    @property
+    def call(self) -> AnswerCall:
+        """The only call."""
+        [call] = self.engines.calls
+        return call
+
+
+def error_of(response: httpx.Response) -> dict[str, Any]:
+    """Its error, after checks of the shape that all have."""
+    body = response.json()
+    assert list(body) == ["error"]
+    error: dict[str, Any] = body["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    if error["param"] is not None:
+        assert error["message"].startswith(error["param"])
+    return error
+
+
+def wav(samples: Any, rate: int = RATE) -> bytes:
+    """A WAV file of float samples."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(rate)
+        writer.writeframes((np.asarray(samples) * 32767).astype("<i2").tobytes())
+    return file.getvalue()
+
+
+def tone(seconds: float, rate: int = RATE) -> Any:
+    """A clip in which something is heard."""
+    return 0.3 * np.sin(2 * np.pi * 220 * np.arange(int(seconds * rate)) / rate)
