@@ -60,6 +60,7 @@ class Answerer:
         seed = secrets.randbelow(2**31) if call.seed is None else call.seed
         yield Accepted(seed, self._codec.sample_rate)
         try:
+            self._require_room(call)
             parts = [await self._part(part) for part in call.parts]
             resolved = self._resolve(call, parts, seed)
         except EncoderBusy as error:
@@ -103,6 +104,21 @@ class Answerer:
             self._engine.spec, layout, "audio", parts
         ).tolist()
         return rows
+
+    def _require_room(self, call: AnswerCall) -> None:
+        """Before anything is encoded, which takes time and memory.
+
+        Raises:
+            RequestError: the audio alone is longer than a context.
+        """
+        hop, most = self._codec.hop_length, self._engine.max_length
+        clips = [part.value.samples for part in call.parts if isinstance(part.value, Clip)]
+        frames = sum(-(-len(samples) // hop) for samples in clips)
+        if frames >= most:
+            seconds = most * hop / self._codec.sample_rate
+            raise RequestError(
+                conversation.PARAM, f"there is more audio than the model can hear: {seconds:g} s"
+            )
 
     async def _part(self, part: CallPart) -> Part:
         value: Any = part.value

@@ -95,6 +95,11 @@ class SpeechEngine:
         # Block 0 is vLLM's null block.
         self._blocks: int = vllm_config.cache_config.num_gpu_blocks - 1
 
+    @property
+    def max_length(self) -> int:
+        """Rows that a context can have, prompt included."""
+        return self._max_length
+
     def prepare(self, request: SpeechRequest) -> ResolvedRequest:
         """Checks a request and fills in its defaults; the seed is drawn here.
 

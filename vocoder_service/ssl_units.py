@@ -95,7 +95,7 @@ class SslTokenizer:
     def encode(self, samples: NDArray[np.float32]) -> NDArray[np.int32]:
         """Units int32 [ceil(n / 320)] of mono ``samples`` float32 [n >= 1]."""
         frames = -(-len(samples) // self.hop_length)
-        wave = torch.from_numpy(samples).to(self._model.device)
+        wave = torch.tensor(samples, device=self._model.device)
         if self._normalise:
             wave = functional.layer_norm(wave, wave.shape)
         # As many frames as the codec has: the last one's kernel reads a little beyond its end.

@@ -1,0 +1,199 @@
+"""The replica's side of an answer, with stand-ins for the engine and the vocoder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deployments.answer_messages import AnswerCall, Answered, CallPart, Clip, TextPiece
+from deployments.answering import Answerer
+from deployments.messages import Accepted, Refused
+from engine_adapter.families import FAMILIES
+from engine_adapter.request import Chunk, RequestError, SpeechRequest, resolve
+from vocoder_service.actor import CodecInfo, Decoded
+from vocoder_service.busy import EncoderBusy
+from vocoder_service.windows import WindowSchedule
+
+SPEC = FAMILIES["opuslm-dialogue"]
+CODEC = CodecInfo(16_000, 320, 8, 1024, 10)
+SECOND = Clip(np.zeros(16_000, np.float32))
+
+
+class Remote:
+    """A method of an actor."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+
+    async def remote(self, *arguments: Any) -> Any:
+        return self._method(*arguments)
+
+
+class Vocoder:
+    """Says two bytes for a frame, and encodes a frame for each 20 ms."""
+
+    def __init__(self, *, busy: bool = False) -> None:
+        self.open, self.push = Remote(self._open), Remote(self._frames)
+        self.finish = Remote(self._frames)
+        self.encode = Remote(self._encode)
+        self.abort = SimpleNamespace(remote=self._abort)
+        self.live: set[str] = set()
+        self.clips = 0
+        self._busy = busy
+
+    def _open(self, stream: str) -> None:
+        self.live.add(stream)
+
+    def _frames(self, stream: str, frames: Any) -> Decoded:
+        assert stream in self.live
+        return Decoded(b"" if frames is None else bytes(2 * len(frames)), 0.0)
+
+    def _abort(self, stream: str) -> None:
+        self.live.discard(stream)
+
+    def _encode(self, samples: Any) -> Any:
+        if self._busy:
+            raise EncoderBusy("64 clips are waiting")
+        self.clips += 1
+        return np.zeros((len(samples) // 320, 9), np.int32)
+
+
+class Engine:
+    """Writes some text and some frames, and remembers what was asked."""
+
+    def __init__(self, words: int = 4, frames: int = 30, max_length: int = 500) -> None:
+        self.spec = SPEC
+        self.max_length = max_length
+        self.tokenizer = SimpleNamespace(encode=lambda text: [13448 + ord(c) for c in text])
+        self.asked: list[SpeechRequest] = []
+        self.closed = False
+        self._words, self._frames = words, frames
+
+    def prepare(self, request: SpeechRequest) -> Any:
+        self.asked.append(request)
+        resolved = resolve(request, self.spec, None)
+        if len(resolved.prompt) > self.max_length:
+            raise RequestError("prompt_ids", "too many rows")
+        return resolved
+
+    async def stream(self, request: Any, request_id: str) -> AsyncGenerator[Chunk, None]:
+        try:
+            for index in range(self._words):
+                row = np.zeros((1, 9), np.int32)
+                row[0, 0] = 13448 + index
+                yield Chunk(row, row[:0], f"w{index} ")
+            for index in range(self._frames):
+                last = index == self._frames - 1
+                code = np.full((1, 9), index, np.int32)
+                yield Chunk(np.full((1, 9), 300, np.int32), code, "", "stop" if last else None)
+        finally:
+            self.closed = True
+
+
+def call(*parts: CallPart, **fields: Any) -> AnswerCall:
+    values: dict[str, Any] = {"task": "conversation", "output": "text+audio", "seed": 5, **fields}
+    return AnswerCall(request_id="r", parts=parts, param="messages", **values)
+
+
+HELLO = CallPart("user", "text", "Hi")
+
+
+async def events_of(engine: Any, vocoder: Vocoder, asked: AnswerCall) -> list[Any]:
+    answerer = Answerer(engine, vocoder, CODEC, WindowSchedule(4, 1.5, 16))
+    return [event async for event in answerer.answer(asked)]
+
+
+async def test_text_then_audio_then_what_it_took() -> None:
+    engine, vocoder = Engine(), Vocoder()
+    events = await events_of(engine, vocoder, call(HELLO, CallPart("user", "audio", SECOND)))
+    assert events[0] == Accepted(5, 16_000)
+    texts = [event.text for event in events if isinstance(event, TextPiece)]
+    assert texts == ["w0 ", "w1 ", "w2 ", "w3 "]
+    assert sum(len(event) for event in events if isinstance(event, bytes)) == 60
+    last = events[-1]
+    assert isinstance(last, Answered)
+    assert (last.finish_reason, last.text_tokens, last.frames) == ("stop", 4, 30)
+    assert last.prompt_frames == 50
+    assert last.prompt_tokens == 2 + (2 + 2 + 8) + (2 + 50 + 8) + 2
+    assert last.codes[:, 0].tolist() == list(range(30))
+    assert engine.closed
+    assert not vocoder.live
+
+
+@pytest.mark.parametrize(("limit", "frames"), [(4, 0), (5, 1), (20, 16), (33, 29)])
+async def test_a_limit_ends_audio_with_the_last_frame_that_fits(limit: int, frames: int) -> None:
+    engine, vocoder = Engine(), Vocoder()
+    events = await events_of(engine, vocoder, call(HELLO, max_tokens=limit))
+    last = events[-1]
+    assert (last.finish_reason, last.text_tokens, last.frames) == ("length", 4, frames)
+    assert sum(len(event) for event in events if isinstance(event, bytes)) == 2 * frames
+    assert engine.closed
+    assert not vocoder.live
+
+
+async def test_a_limit_that_is_just_reached_cuts_nothing() -> None:
+    events = await events_of(Engine(), Vocoder(), call(HELLO, max_tokens=34))
+    assert (events[-1].finish_reason, events[-1].frames) == ("stop", 30)
+
+
+async def test_leaving_ends_everything() -> None:
+    engine, vocoder = Engine(), Vocoder()
+    answers = Answerer(engine, vocoder, CODEC, WindowSchedule()).answer(call(HELLO))  # type: ignore[arg-type]
+    async for event in answers:
+        if isinstance(event, TextPiece):
+            break
+    await answers.aclose()
+    assert engine.closed
+    assert not vocoder.live
+
+
+async def test_a_seed_is_drawn() -> None:
+    seeds = {(await events_of(Engine(), Vocoder(), call(HELLO, seed=None)))[0].seed for _ in "ab"}
+    assert len(seeds) == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "param"),
+    [
+        (call(CallPart("system", "text", "Be kind.")), "messages"),
+        (call(CallPart("user", "text", "x" * 600)), "messages"),
+        (call(HELLO, temperature=-1), "temperature"),
+        (call(HELLO, cfg_scale=2.0), "cfg_scale"),
+        (call(HELLO, max_tokens=0), "max_completion_tokens"),
+        (call(CallPart("user", "audio", SECOND), task="transcription"), "model"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_by_name(asked: AnswerCall, param: str) -> None:
+    *_, last = await events_of(Engine(), Vocoder(), asked)
+    assert isinstance(last, Refused)
+    assert (last.status, last.param) == (400, param)
+    assert last.message.startswith(f"{param}: ")
+
+
+async def test_audio_that_cannot_fit_is_not_even_encoded() -> None:
+    vocoder = Vocoder()
+    asked = call(*[CallPart("user", "audio", SECOND)] * 10)
+    *_, last = await events_of(Engine(), vocoder, asked)
+    assert (last.status, last.param) == (400, "messages")
+    assert vocoder.clips == 0
+
+
+async def test_an_encoder_without_room_is_429() -> None:
+    asked = call(CallPart("user", "audio", SECOND))
+    *_, last = await events_of(Engine(), Vocoder(busy=True), asked)
+    assert last.status == 429
+
+
+def test_a_recorded_voice_needs_a_family_that_clones() -> None:
+    answerer = Answerer(Engine(), Vocoder(), CODEC, WindowSchedule())  # type: ignore[arg-type]
+    speaker = np.zeros((3, 9), np.int32)
+    rows = answerer.cloning_prompt("Hi", speaker)
+    assert len(rows) == 2 + (2 + 500 + 8) + (2 + 2 + 8) + 1
+    answerer = Answerer(SimpleNamespace(spec=FAMILIES["bagpiper"]), Vocoder(), CODEC, None)  # type: ignore[arg-type]
+    with pytest.raises(RequestError) as error:
+        answerer.cloning_prompt("Hi", speaker)
+    assert error.value.param == "voice"
