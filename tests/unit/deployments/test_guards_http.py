@@ -16,11 +16,13 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.testclient import TestClient, WebSocketDenialResponse
 
 from deployments import errors
+from deployments.catalog import Catalog
 from deployments.guards.deadline import DeadlinePassed
 from deployments.guards.keys import hash_key
 from deployments.guards.limits import Decision, LeaseReport, Limiter
 from deployments.guards.runtime import Guards
 from deployments.guards.usage import Usage
+from deployments.ingress import create_app
 from deployments.settings import (
     AuditSettings,
     ClientLimits,
@@ -210,6 +212,23 @@ async def test_without_keys_scripts_of_other_sites_are_refused() -> None:
     async with world(named, keys=False).client(None) as http:
         good = await http.get("/v1/hello", headers={"origin": "https://good.example"})
         assert good.status_code == 200
+
+
+async def test_a_keys_file_that_broke_shows_in_ready(tmp_path: Path) -> None:
+    file = tmp_path / "keys.yaml"
+    file.write_text("clients: {}")
+    settings = GuardSettings(keys_file=str(file))
+    guards = Guards.begin(settings, ServiceSettings(), InProcess(), {})
+    app = create_app(Catalog([], ServiceSettings(), created=1), guards)
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:
+        assert (await http.get("/ready")).json() == {"status": "ready"}
+        file.write_text("clients: [")
+        assert guards.keys is not None
+        guards.keys.refresh()
+        answer = await http.get("/ready")
+        assert (answer.status_code, answer.json()) == (200, {"status": "ready", "keys": "stale"})
+    await guards.end()
 
 
 # Limits
