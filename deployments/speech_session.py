@@ -130,6 +130,8 @@ class SpeechSession:
     def _enqueue(self, parts: list[splitting.Utterance]) -> None:
         errors = []
         for part in parts:
+            if not splitting.speakable(part.text):
+                continue  # signs on their own, a picture behind the last sentence
             try:
                 words = self._model.rewrite(part, normalized=self._options.normalize)
                 self._waiting.extend(words)

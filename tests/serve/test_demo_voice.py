@@ -9,6 +9,7 @@ import subprocess
 import wave
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -23,6 +24,7 @@ from tests.serve.service_process import ROOT, SPEECHLM, Service, running_service
 
 pytestmark = pytest.mark.serve
 
+WAV: dict[str, Any] = {"model": "demo-voice", "response_format": "wav"}
 SENTENCES = (
     "The kettle is boiling in the kitchen.",
     "Could you open the window, please?",
@@ -94,7 +96,7 @@ def test_it_can_be_understood(service: Service) -> None:
     async def speak() -> list[httpx.Response]:
         async with httpx.AsyncClient(base_url=service.url, timeout=120) as http:
             bodies = [
-                {"model": "demo-voice", "voice": ("rms", "slt")[i % 2], "input": text, "seed": i}
+                WAV | {"voice": ("rms", "slt")[i % 2], "input": text, "seed": i}
                 for i, text in enumerate(SENTENCES)
             ]
             return await asyncio.gather(*(http.post("/v1/audio/speech", json=b) for b in bodies))
@@ -114,7 +116,7 @@ def test_it_can_be_understood(service: Service) -> None:
 
 
 def test_voices_differ(service: Service) -> None:
-    asked = {"model": "demo-voice", "input": "Good morning.", "seed": 1}
+    asked = WAV | {"input": "Good morning.", "seed": 1}
     with httpx.Client(base_url=service.url, timeout=120) as http:
         [card] = http.get("/v1/models").json()["data"]
         assert (card["id"], card["voices"]) == ("demo-voice", ["rms", "slt"])

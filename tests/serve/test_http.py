@@ -1,7 +1,9 @@
 """The service over HTTP, as its users meet it."""
 
 import asyncio
+import base64
 import io
+import json
 import subprocess
 import time
 import wave
@@ -13,8 +15,9 @@ import httpx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from openai import BadRequestError, OpenAI
+from openai import BadRequestError, NotFoundError, OpenAI
 
+from deployments.audio.reading import read_audio
 from tests.serve.service_process import ROOT, SPEECHLM, Service, running_service
 
 pytestmark = pytest.mark.serve
@@ -30,6 +33,7 @@ def body(**changes: Any) -> dict[str, Any]:
         "input": "Hello there.",
         "seed": 7,
         "max_duration_seconds": 2,
+        "response_format": "wav",
         **changes,
     }
 
@@ -185,7 +189,7 @@ def test_beyond_capacity_is_refused_before_any_audio(
     ("method", "path", "content", "status", "param"),
     [
         ("POST", "/v1/audio/speech", body(input=" "), 400, "input"),
-        ("POST", "/v1/audio/speech", body(response_format="mp3"), 400, "response_format"),
+        ("POST", "/v1/audio/speech", body(response_format="wave"), 400, "response_format"),
         ("POST", "/v1/audio/speech", body(cfg_scale=0.5), 400, "cfg_scale"),
         ("POST", "/v1/audio/speech", body(top_p=0), 400, "top_p"),
         ("POST", "/v1/audio/speech", body(seed=-1), 400, "seed"),
@@ -235,9 +239,31 @@ def test_the_openai_client(service: Service, tmp_path: Path) -> None:
         response.stream_to_file(tmp_path / "a.pcm")
     assert (tmp_path / "a.pcm").stat().st_size == 2 * len(expected) * 24_000 // 16_000
 
-    with pytest.raises(BadRequestError) as caught:
-        client.audio.speech.create(**asked, response_format="opus")
-    assert caught.value.param == "response_format"
+    for audio_format in ("mp3", "opus", "aac", "flac"):
+        spoken = client.audio.speech.create(**asked, response_format=audio_format, extra_body=extra)
+        seconds = len(read_audio(spoken.content, sample_rate=16_000, max_seconds=9)) / 16_000
+        # AAC has padding of its codec around the audio.
+        assert len(expected) / 16_000 <= seconds < len(expected) / 16_000 + 0.15
+
+    with client.audio.speech.with_streaming_response.create(
+        **asked, response_format="pcm", stream_format="sse", extra_body=extra
+    ) as response:
+        *deltas, done = (json.loads(line[6:]) for line in response.iter_lines() if line)
+    audio = b"".join(base64.b64decode(delta["audio"]) for delta in deltas)
+    assert len(audio) == 2 * len(expected) * 24_000 // 16_000
+    assert (done["type"], done["finish_reason"]) == ("speech.audio.done", "length")
+    assert done["usage"]["output_tokens"] == len(expected) // 512
+
+    for changes, error, param in (
+        ({"response_format": "wave"}, BadRequestError, "response_format"),
+        ({"speed": 5.0}, BadRequestError, "speed"),
+        ({"instructions": "Whisper."}, BadRequestError, "instructions"),
+        ({"model": "gpt"}, NotFoundError, "model"),
+        ({"voice": "alloy"}, NotFoundError, "voice"),
+    ):
+        with pytest.raises(error) as caught:
+            client.audio.speech.create(**{**asked, **changes})
+        assert caught.value.param == param
 
 
 def test_say(service: Service, tmp_path: Path) -> None:
