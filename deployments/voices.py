@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deployments.answer_messages import Codes
-from deployments.audio.reading import read_audio
+from deployments.audio.reading import AudioError, read_audio
 from deployments.conversing import encode
 from deployments.errors import ApiError
 from deployments.settings import ServiceSettings
@@ -39,9 +39,10 @@ class Voices:
             return None
         stored = await asyncio.to_thread(self.store.find, voice)
         if stored is None:
+            where = "" if param == "voice" else f"{param}: "
             raise ApiError(
                 404,
-                f"{param}: {voice!r} does not exist; {card.id} has " + ", ".join(card.voices),
+                f"{where}voice {voice!r} does not exist; {card.id} has " + ", ".join(card.voices),
                 param=param,
                 code="voice_not_found",
             )
@@ -64,16 +65,19 @@ class Voices:
         if recording is None:
             raise ApiError(
                 404,
-                f"voice: {voice.name!r} does not exist any more",
+                f"voice {voice.name!r} does not exist any more",
                 param="voice",
                 code="voice_not_found",
             )
-        samples = await asyncio.to_thread(
-            read_audio,
-            recording,
-            sample_rate=audio.sample_rate,
-            max_seconds=self._service.max_voice_seconds,
-        )
+        try:
+            samples = await asyncio.to_thread(
+                read_audio,
+                recording,
+                sample_rate=audio.sample_rate,
+                max_seconds=self._service.max_voice_seconds,
+            )
+        except AudioError as error:  # the limit was another when it was stored
+            raise ApiError(400, f"voice {voice.name!r}: {error}", param="voice") from error
         codes = await encode(model.answering, samples, self._service.retry_after_seconds)
         await asyncio.to_thread(self.store.keep_codes, voice, audio.encoder, codes)
         return np.asarray(codes, dtype=np.int32)
