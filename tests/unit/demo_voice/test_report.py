@@ -122,7 +122,7 @@ def test_the_report_says_everything() -> None:
     assert "| slt | 6 | 60 |" in report
     assert "| numbers | 4 | 40 |" in report
     assert "| 1 (off) | 50.0% | 50.0% | 50.0% | 50.0% | 0.0% | 100.0% |" in report
-    assert "served less round trip | at most 5.0% | 10.0% | **missed** |" in report
+    assert "served less teacher, everyday | at most 10.0% | 10.0% | met |" in report
     assert "| 8 | 1 | 0.50 | 0.50 | 0.50 s | 0.50 s | 0.50 s | 100.0% |" in report
 
 
