@@ -48,12 +48,12 @@ class EngineReplica:
         Raises:
             CheckpointError: the model directory is not complete.
         """
+        logs.configure()  # before vLLM does
         # Here, so that whoever builds the application need not load torch.
         from engine_adapter.checkpoint import ModelDirectory
         from engine_adapter.engine import EngineConfig, SpeechEngine
         from vocoder_service.actor import EncoderPaths, VocoderActor
 
-        logs.configure()
         model = ModelDirectory.open(locate(settings.path))
         vocoder, spec = settings.vocoder, model.spec
         codebooks = spec.num_streams - spec.codec_first_stream

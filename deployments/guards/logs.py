@@ -6,6 +6,7 @@ import logging
 import re
 import traceback
 from collections.abc import Callable, Iterable
+from logging.handlers import MemoryHandler
 from typing import Any
 
 _SERVE = "ray.serve"
@@ -56,11 +57,28 @@ def configure(known: Iterable[str] = ()) -> None:
         known: as for ``Redactor``.
     """
     logging.setLogRecordFactory(redacting(logging.LogRecord, Redactor(known)))
+    keep_open(logging.getLogger(_SERVE))
     for name in _OURS:
         logger = logging.getLogger(name)
         logger.handlers = [_ToServe()]
         logger.propagate = False
         logger.setLevel(logging.INFO)
+
+
+def keep_open(logger: logging.Logger) -> None:
+    """Lets a logger's buffers out of the way of its files.
+
+    vLLM sets logging up by ``dictConfig``, which closes every handler of the process. A closed
+    file opens itself again; a closed buffer, which Serve has before its file, keeps all it gets.
+    """
+    for handler in list(logger.handlers):
+        if isinstance(handler, MemoryHandler) and handler.target is not None:
+            target = handler.target
+            handler.flush()
+            for each in handler.filters:
+                target.addFilter(each)
+            logger.removeHandler(handler)
+            logger.addHandler(target)
 
 
 def redacting(

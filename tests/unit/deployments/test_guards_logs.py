@@ -4,6 +4,8 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from logging.config import dictConfig
+from logging.handlers import MemoryHandler
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from deployments.guards.audit import AuditRecord
 from deployments.guards.audit_log import AuditLog
 from deployments.guards.keys import make_key
-from deployments.guards.logs import Redactor, redacting
+from deployments.guards.logs import Redactor, keep_open, redacting
 from deployments.settings import AuditSettings
 
 
@@ -68,6 +70,22 @@ def test_arguments_and_tracebacks_are_redacted_too(
     assert key not in logged
     assert "got *** and 3" in logged
     assert "RuntimeError: bad header ***" in logged
+
+
+def test_lines_still_reach_the_file_after_somebody_else_has_set_logging_up(
+    tmp_path: Path,
+) -> None:
+    """As vLLM does, which closes all handlers."""
+    logger = logging.getLogger("test.guards.buffered")
+    file = logging.FileHandler(tmp_path / "log")
+    buffer = MemoryHandler(1, target=file)
+    buffer.addFilter(lambda record: "dropped" not in record.getMessage())
+    logger.handlers, logger.propagate = [buffer], False
+    keep_open(logger)
+    dictConfig({"version": 1, "disable_existing_loggers": False})
+    logger.error("kept")
+    logger.error("dropped")
+    assert (tmp_path / "log").read_text() == "kept\n"
 
 
 def record(number: int, **fields: object) -> AuditRecord:
