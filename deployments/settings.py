@@ -243,7 +243,7 @@ class ServiceSettings(_Settings):
     max_voice_seconds: Seconds = 30.0
     max_voice_bytes: int = Field(10 * 2**20, ge=1)
     max_voices: int = Field(100, ge=0)
-    store: str = Field(".cache/speechlm.sqlite3", min_length=1)
+    store: str = Field(".data/store.sqlite3", min_length=1)
     answer_seconds: Seconds = 3600.0
     max_answers: int = Field(10_000, ge=1)
     retry_after_seconds: int = Field(2, ge=1)
