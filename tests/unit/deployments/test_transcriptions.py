@@ -68,7 +68,7 @@ async def test_text_and_subtitles(front: Front) -> None:
 
 
 async def test_verbose_json(front: Front) -> None:
-    fields = {"response_format": "verbose_json", "timestamp_granularities[]": "segment"}
+    fields: Any = {"response_format": "verbose_json", "timestamp_granularities[]": "segment"}
     body = (await send(front, **fields)).json()
     assert body["duration"] == 4.0
     assert [(s["id"], s["start"], s["end"], s["text"]) for s in body["segments"]] == [
