@@ -50,20 +50,6 @@ class ServedModel:
                 code="ability_missing",
             )
 
-    def require_voice(self, voice: str) -> None:
-        """
-        Raises:
-            ApiError: 404, the model has no such voice.
-        """
-        if voice not in self.card.voices:
-            raise ApiError(
-                404,
-                f"voice {voice!r} does not exist; {self.card.id} has "
-                + ", ".join(self.card.voices),
-                param="voice",
-                code="voice_not_found",
-            )
-
     def utterances(self, text: str, *, normalized: bool) -> tuple[Utterance, ...]:
         """``input`` as the model gets to read it, in pieces that it speaks well.
 

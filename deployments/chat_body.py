@@ -11,11 +11,11 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
-    model_validator,
 )
 
 from deployments.audio.formats import AudioFormat
 from deployments.speech_body import VoiceReference
+from deployments.validation import INTEGRAL, Whole
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 ChatAudioFormat = Literal["wav", "mp3", "flac", "opus", "aac", "pcm16"]
@@ -49,7 +49,7 @@ def _text(text: str) -> str:
 
 Text = Annotated[
     str,
-    Field(min_length=1),
+    Field(min_length=1, json_schema_extra={"pattern": r"\S"}),
     BeforeValidator(lambda value: _text(value) if isinstance(value, str) else value),
 ]
 
@@ -96,7 +96,7 @@ class AnswerReference(BaseModel):
 
     id: str = Field(min_length=1, max_length=64)
     data: str | None = None
-    expires_at: int | None = None
+    expires_at: Whole | None = None
     transcript: str | None = None
 
 
@@ -143,12 +143,6 @@ class AssistantMessage(BaseModel):
     annotations: _NoList = None
     function_call: _Nothing = None
     tool_calls: _NoList = None
-
-    @model_validator(mode="after")
-    def _says_something(self) -> AssistantMessage:
-        if self.content is None and self.audio is None:
-            raise ValueError("an assistant's message has neither content nor audio")
-        return self
 
 
 Message = Annotated[SystemMessage | UserMessage | AssistantMessage, Field(discriminator="role")]
@@ -204,15 +198,15 @@ class ChatBody(BaseModel):
     messages: list[Message] = Field(min_length=1)
     modalities: list[Literal["text", "audio"]] | None = None
     audio: AudioOptions | None = None
-    max_completion_tokens: int | None = Field(None, ge=1)
-    max_tokens: int | None = Field(None, ge=1)
+    max_completion_tokens: Annotated[int, Field(ge=1), INTEGRAL] | None = None
+    max_tokens: Annotated[int, Field(ge=1), INTEGRAL] | None = None
     temperature: float | None = None
     top_p: float | None = None
-    seed: int | None = None
+    seed: Whole | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     cfg_scale: float | None = None
-    top_k: int | None = None
+    top_k: Whole | None = None
     n: Annotated[Literal[1] | None, _only(1)] = None
     tools: _NoList = None
     tool_choice: Annotated[Literal["none", "auto"] | None, _only("none", "auto")] = None
@@ -265,4 +259,7 @@ class ChatBody(BaseModel):
             return "max_tokens", "is the old name of max_completion_tokens; give one of them"
         if self.messages[-1].role != "user":
             return "messages", "the last message must be the user's"
+        for message in self.messages:
+            if isinstance(message, AssistantMessage) and message.content is message.audio is None:
+                return "messages", "an assistant's message has neither content nor audio"
         return None

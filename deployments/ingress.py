@@ -19,6 +19,7 @@ from deployments.guards.limiter import ServeLimiter
 from deployments.guards.runtime import Guards
 from deployments.messages import SpeechCall
 from deployments.model_card import ModelCard
+from deployments.openapi import ERRORS, DescribedApp
 from deployments.routes import (
     chat,
     health,
@@ -45,12 +46,12 @@ def create_app(catalog: Catalog, guards: Guards | None = None) -> FastAPI:
         yield
         await guards.end()
 
-    app = FastAPI(title="speechlm-serve", lifespan=lifespan)
+    app = DescribedApp(title="speechlm-serve", lifespan=lifespan)
     guards.install(app, catalog.service)
     errors.install(app)
     for module in (chat, transcriptions, voices, speech, speech_stream, models, health):
-        app.include_router(module.router(catalog))
-    app.include_router(page.router())
+        app.include_router(module.router(catalog), responses=ERRORS)
+    app.include_router(page.router(), include_in_schema=False)
     return app
 
 

@@ -6,22 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
-from ray.exceptions import RayActorError, RayTaskError
-from ray.serve.exceptions import (
-    BackPressureError,
-    DeploymentUnavailableError,
-    ReplicaUnavailableError,
-)
-
 from deployments.errors import ApiError
 from deployments.guards.audit import AuditRecord
 from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
+from deployments.replica_errors import FAILURES, failure, refusal, unavailable
 
 _BYTES_PER_SAMPLE = 2
-_UNAVAILABLE = (RayActorError, DeploymentUnavailableError, ReplicaUnavailableError)
-# Of the refusals after which a client should try again.
-_CODES = {429: "rate_limit_exceeded", 503: "engine_unavailable"}
-_FAILURES = (*_UNAVAILABLE, RayTaskError)
 
 
 class Engines(Protocol):
@@ -81,21 +71,19 @@ class Speech:
             async with asyncio.timeout(accept_timeout):
                 accepted = await anext(events)
             if isinstance(accepted, Refused):
-                raise _refusal(accepted, retry_after)
+                raise refusal(accepted, retry_after)
             audit.accepted(accepted.seed)
             first = await anext(events)
             if isinstance(first, Refused):
-                raise _refusal(first, retry_after)
+                raise refusal(first, retry_after)
         except TimeoutError:
             events.cancel()
-            raise _unavailable(retry_after) from None
+            raise unavailable(retry_after) from None
         except asyncio.CancelledError:  # Serve ends it only if the client has left
             events.cancel()
             raise
-        except BackPressureError as error:
-            raise _refusal(Refused(429, "too many requests are waiting"), retry_after) from error
-        except _FAILURES as error:
-            raise _failure(error, retry_after) from error
+        except FAILURES as error:
+            raise failure(error, retry_after) from error
         if not isinstance(first, bytes):
             raise ApiError(500, "the model made no audio for this input")
         return cls(accepted, first, events, retry_after, audit)
@@ -120,32 +108,12 @@ class Speech:
                 elif isinstance(event, bytes):
                     yield self._counted(event)
                 elif isinstance(event, Refused):
-                    raise _refusal(event, self._retry_after)
-        except _FAILURES as error:
-            raise _failure(error, self._retry_after) from error
+                    raise refusal(event, self._retry_after)
+        except FAILURES as error:
+            raise failure(error, self._retry_after) from error
         if self.finished is None:
             raise ApiError(500, "the audio broke off")
 
     def _counted(self, pcm: bytes) -> bytes:
         self._audit.output_seconds += len(pcm) / _BYTES_PER_SAMPLE / self.accepted.sample_rate
         return pcm
-
-
-def _refusal(refused: Refused, retry_after: int) -> ApiError:
-    return ApiError(
-        refused.status,
-        refused.message,
-        param=refused.param,
-        code=_CODES.get(refused.status),
-        retry_after=retry_after if refused.status in _CODES else None,
-    )
-
-
-def _failure(error: Exception, retry_after: int) -> ApiError:
-    if isinstance(error, _UNAVAILABLE):
-        return _unavailable(retry_after)
-    return ApiError(500, "the request failed while it was generated")
-
-
-def _unavailable(retry_after: int) -> ApiError:
-    return _refusal(Refused(503, "no engine is ready"), retry_after)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from deployments.audio.formats import AudioFormat, require_rate
+from deployments.audio.formats import MAX_RATE, MIN_RATE, AudioFormat, require_rate
 from deployments.audio.speed import MAX_SPEED, MIN_SPEED
 from deployments.messages import SpeechCall, Utterance
+from deployments.validation import INTEGRAL, Whole
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -36,26 +37,28 @@ class SpeechOptions(BaseModel):
     voice: str | VoiceReference
     response_format: AudioFormat = "mp3"
     speed: float = Field(1.0, ge=MIN_SPEED, le=MAX_SPEED)
-    sample_rate: int | None = None
+    sample_rate: Annotated[int, Field(ge=MIN_RATE, le=MAX_RATE), INTEGRAL] | None = None
     normalize: bool = True
     cfg_scale: float | None = None
-    seed: int | None = None
+    seed: Whole | None = None
     temperature: float | None = None
-    top_k: int | None = None
+    top_k: Whole | None = None
     top_p: float | None = None
     max_duration_seconds: float | None = Field(None, gt=0)
-
-    @field_validator("sample_rate")
-    @classmethod
-    def _rate_of_the_format(cls, rate: int | None, info: ValidationInfo) -> int | None:
-        if rate is not None and "response_format" in info.data:
-            require_rate(info.data["response_format"], rate)
-        return rate
 
     @property
     def voice_id(self) -> str:
         """The voice, in whichever form it was given."""
         return self.voice if isinstance(self.voice, str) else self.voice.id
+
+    def fault(self) -> tuple[str, str] | None:
+        """The first field that contradicts another one, and how."""
+        if self.sample_rate is not None:
+            try:
+                require_rate(self.response_format, self.sample_rate)
+            except ValueError as error:
+                return "sample_rate", str(error)
+        return None
 
     def call(
         self,
@@ -93,7 +96,7 @@ class SpeechBody(SpeechOptions):
         stream: whether audio is sent while it is generated; None: see ``streamed``.
     """
 
-    input: str
+    input: str = Field(min_length=1, json_schema_extra={"pattern": r"\S"})
     stream_format: Literal["audio", "sse"] = "audio"
     instructions: str | None = None
     stream: bool | None = None
@@ -107,19 +110,13 @@ class SpeechBody(SpeechOptions):
             raise ValueError("has half of a surrogate pair")
         return text
 
-    @field_validator("instructions")
-    @classmethod
-    def _no_instructions(cls, instructions: str | None) -> str | None:
-        if instructions:
-            raise ValueError("no model here follows instructions")
-        return instructions
-
-    @field_validator("stream")
-    @classmethod
-    def _events_are_a_stream(cls, stream: bool | None, info: ValidationInfo) -> bool | None:
-        if stream is False and info.data.get("stream_format") == "sse":
-            raise ValueError("is false, but stream_format sse is a stream")
-        return stream
+    def fault(self) -> tuple[str, str] | None:
+        """The first field that contradicts another one, or no model can honour, and how."""
+        if self.stream is False and self.stream_format == "sse":
+            return "stream", "is false, but stream_format sse is a stream"
+        if self.instructions:
+            return "instructions", "no model here follows instructions"
+        return super().fault()
 
     def streamed(self, client_streams: bool) -> bool:
         """Whether to send audio while it is generated.

@@ -6,10 +6,11 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deployments import stream_messages as messages
+from deployments.answer_messages import Codes
 from deployments.audio.joining import Joiner
 from deployments.catalog import Catalog
 from deployments.errors import ApiError
@@ -53,21 +54,44 @@ class SpeechSession:
     The seed of an utterance follows from its place alone, not from when its text came.
     """
 
-    def __init__(
-        self,
+    @classmethod
+    async def open(
+        cls,
         options: messages.Start,
         catalog: Catalog,
         request_id: str,
         audit: AuditRecord,
         send_json: Callable[[dict[str, Any]], Awaitable[None]],
         send_bytes: Callable[[bytes], Awaitable[None]],
-    ) -> None:
+    ) -> SpeechSession:
         """
         Raises:
             ApiError: there is no such model or voice, or a limit is passed.
         """
+        speaker = await catalog.voices.speaker(catalog.model(options.model), options.voice_id)
+        return cls(options, catalog, speaker, request_id, audit, send_json, send_bytes)
+
+    def __init__(
+        self,
+        options: messages.Start,
+        catalog: Catalog,
+        speaker: Codes | None,
+        request_id: str,
+        audit: AuditRecord,
+        send_json: Callable[[dict[str, Any]], Awaitable[None]],
+        send_bytes: Callable[[bytes], Awaitable[None]],
+    ) -> None:
+        """
+        Args:
+            speaker: codes of a recorded voice.
+
+        Raises:
+            ApiError: there is no such model, or a limit is passed.
+        """
+        self._speaker = speaker
         self._model = catalog.model(options.model)
-        self._model.require_voice(options.voice_id)
+        if fault := options.fault():
+            raise ApiError(400, f"{fault[0]}: {fault[1]}", param=fault[0])
         catalog.require_duration(options.max_duration_seconds)
         self._options = options
         self._limits = catalog.service
@@ -165,7 +189,7 @@ class SpeechSession:
         call = self._options.call(
             self._request_id, (utterance,), seed=self._seed, first_index=index, seconds=seconds
         )
-        speech = await self._begin(call)
+        speech = await self._begin(replace(call, speaker=self._speaker))
         try:
             if self._passage is None:
                 self._passage = await self._start(speech.accepted.sample_rate)

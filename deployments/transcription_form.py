@@ -26,15 +26,15 @@ class TranscriptionForm:
     def __init__(
         self,
         file: Annotated[UploadFile, File()],
-        model: Annotated[str, Form()],
+        model: Annotated[str, Form(min_length=1)],
+        timestamp_granularities: Annotated[
+            list[Literal["word", "segment"]], Form(alias=_GRANULARITIES, default_factory=list)
+        ],
         language: Annotated[str, Form()] = "",
         prompt: Annotated[str, Form()] = "",
         response_format: Annotated[Format, Form()] = "json",
         temperature: Annotated[float, Form(ge=0, le=1, allow_inf_nan=False)] = 0.0,
         stream: Annotated[bool, Form()] = False,
-        timestamp_granularities: Annotated[
-            list[Literal["word", "segment"]] | None, Form(alias=_GRANULARITIES)
-        ] = None,
         chunking_strategy: Annotated[Literal["auto"], Form()] = "auto",
     ) -> None:
         self.file = file
@@ -44,19 +44,26 @@ class TranscriptionForm:
         self.response_format = response_format
         self.temperature = temperature
         self.stream = stream
-        self.granularities = timestamp_granularities or []
+        self.granularities = timestamp_granularities
 
-    def check(self, sent: Iterable[str]) -> None:
+    @staticmethod
+    def check_names(sent: Iterable[str]) -> None:
         """
         Args:
             sent: names of the fields that the client sent.
 
         Raises:
-            ApiError: 400, a field is unknown, or asks for what no model here can do.
+            ApiError: 400, a field is unknown.
         """
         for name in sent:
             if name not in _FIELDS:
                 raise ApiError(400, f"{name}: is not a known field", param=name)
+
+    def check_values(self) -> None:
+        """
+        Raises:
+            ApiError: 400, a field asks for what no model here can do.
+        """
         if self.language:
             raise _refused("language", "no model here can be told the language; leave it out")
         if self.prompt:

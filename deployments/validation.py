@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+
+def _integral(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+INTEGRAL = BeforeValidator(_integral)
+"""Takes 7.0 for 7, which are the same number in JSON."""
+Whole = Annotated[int, INTEGRAL]
 
 
 def sentence(error: Any) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
-from deployments import sse
+from deployments import openapi, sse
 from deployments.catalog import Catalog, ServedModel
 from deployments.errors import ApiError
 from deployments.guards.audit import AuditRecord
@@ -27,15 +28,18 @@ def router(catalog: Catalog) -> APIRouter:
     routes = APIRouter(tags=["audio"])
     limits = catalog.service
 
-    @routes.post("/v1/audio/speech", response_class=Response)
+    @routes.post("/v1/audio/speech", response_class=Response, responses=openapi.audio())
     async def create_speech(body: SpeechBody, request: Request) -> Response:
         """Speaks ``input``."""
         model = catalog.model(body.model)
-        model.require_voice(body.voice_id)
+        speaker = await catalog.voices.speaker(model, body.voice_id)
+        if fault := body.fault():
+            raise ApiError(400, f"{fault[0]}: {fault[1]}", param=fault[0])
         name, value = _CLIENT_STREAMS
         streamed = body.streamed(request.headers.get(name) == value)
         # Away from the event loop: a long text full of numbers takes tens of milliseconds.
         call = await asyncio.to_thread(_call, body, model, request.state.request_id, catalog)
+        call = replace(call, speaker=speaker)
         audit: AuditRecord = request.state.audit
         audit.model, audit.voice, audit.cfg_scale = body.model, body.voice_id, body.cfg_scale
         audit.input_characters, audit.text = len(body.input), body.input

@@ -53,7 +53,7 @@ class _Connection:
         start = await self._receive()
         if not isinstance(start, messages.Start):
             raise ApiError(400, "type: the first message must be start", param="type")
-        session = SpeechSession(
+        session = await SpeechSession.open(
             start,
             self._catalog,
             self._socket.state.request_id,

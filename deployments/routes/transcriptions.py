@@ -36,9 +36,10 @@ def router(catalog: Catalog) -> APIRouter:
         form: Annotated[TranscriptionForm, Depends()], request: Request
     ) -> Response:
         """Writes down what is said in ``file``."""
-        form.check((await request.form()).keys())
+        form.check_names((await request.form()).keys())
         model = catalog.model(form.model)
         model.require("transcribes")
+        form.check_values()
         audit: AuditRecord = request.state.audit
         audit.model = form.model
         assert model.card.audio is not None

@@ -45,7 +45,7 @@ def router(catalog: Catalog) -> APIRouter:
     @routes.post("")
     async def create_voice(
         request: Request,
-        name: Annotated[str, Form()],
+        name: Annotated[str, Form(min_length=1)],
         audio_sample: Annotated[UploadFile | None, File()] = None,
         file: Annotated[UploadFile | None, File()] = None,
         consent: Annotated[str | None, Form(max_length=_LONGEST_CONSENT)] = None,

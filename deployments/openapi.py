@@ -1,0 +1,68 @@
+"""What ``/openapi.json`` says of answers that are no plain JSON, and of errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from deployments.sse import MEDIA_TYPE
+
+_AUDIO_TYPES = ("audio/mpeg", "audio/opus", "audio/aac", "audio/flac", "audio/wav", "audio/pcm")
+
+
+class ErrorDetail(BaseModel):
+    """What is wrong.
+
+    Attributes:
+        param: the field at fault.
+        code: a stable word for programs.
+    """
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorAnswer(BaseModel):
+    """The body of every answer that is no success."""
+
+    error: ErrorDetail
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorAnswer, "description": "The request is refused."},
+    "5XX": {"model": ErrorAnswer, "description": "The request failed, or no engine is there."},
+}
+"""For every router. Refusals of one kind differ between deployments, so that the status codes
+are in docs/api.md and not listed here."""
+
+
+def content(description: str, *media_types: str) -> dict[int | str, dict[str, Any]]:
+    """A successful answer that is bytes of one of several types."""
+    schema = {"schema": {"type": "string", "format": "binary"}}
+    return {200: {"description": description, "content": dict.fromkeys(media_types, schema)}}
+
+
+def events_or(description: str, *media_types: str) -> dict[int | str, dict[str, Any]]:
+    """As ``content``, or server-sent events."""
+    return content(description, *media_types, MEDIA_TYPE)
+
+
+def audio() -> dict[int | str, dict[str, Any]]:
+    """Audio in one of the formats, or as events."""
+    return events_or("The audio.", *_AUDIO_TYPES)
+
+
+class DescribedApp(FastAPI):
+    """An application whose description also says that forms have no other fields."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The description, as ``/openapi.json`` gives it."""
+        described = super().openapi()
+        for name, schema in described["components"]["schemas"].items():
+            if name.startswith("Body_"):  # FastAPI's name of a form
+                schema["additionalProperties"] = False
+        return described
