@@ -2,6 +2,7 @@
 .PHONY: help setup serve test lint types fast format demo-voice evaluate lock clean
 
 run := .venv/bin/
+fast := not engine and not serve
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -14,7 +15,8 @@ serve: setup ## serve the default model as serve_config.yaml says
 
 test: lint types ## lint, types and every test
 	@requirements/debian
-	$(run)pytest
+	$(run)pytest -m '$(fast)' -n 2
+	$(run)pytest -m 'not ($(fast))'
 
 lint: setup ## ruff: rules and format
 	$(run)ruff check
@@ -24,7 +26,7 @@ types: setup ## mypy
 	$(run)mypy
 
 fast: setup ## the tests that start neither an engine nor Ray Serve
-	$(run)pytest -m 'not engine and not serve'
+	$(run)pytest -m '$(fast)' -n 2
 
 format: setup ## mend what ruff can
 	$(run)ruff check --fix

@@ -51,9 +51,9 @@ def serve_config(tmp_path_factory: pytest.TempPathFactory, endless_model: Path) 
     return path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def service(serve_config: Path) -> Iterator[Service]:
-    """One service for all tests of a module, which leave it as they found it."""
+    """One service for all tests that need no other, which leave it as they found it."""
     with running_service(serve_config) as running:
         yield running
         running.stop(ctrl_c=True)

@@ -46,6 +46,10 @@ def service() -> Iterator[Service]:
         running.stop()
 
 
+def say(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([SPEECHLM, "say", *arguments], cwd=ROOT, capture_output=True, text=True)
+
+
 def samples(wav: bytes) -> NDArray[np.int16]:
     with wave.open(io.BytesIO(wav)) as file:
         assert file.getframerate() == SAMPLE_RATE
@@ -125,3 +129,14 @@ def test_voices_differ(service: Service) -> None:
             for voice in card["voices"]
         )
     assert not np.array_equal(one, other)
+
+
+def test_say(service: Service, tmp_path: Path) -> None:
+    file = tmp_path / "a.wav"
+    done = say("Good morning.", "-o", str(file), "--seed", "3", "--url", service.url)
+    assert done.returncode == 0, done.stderr
+    assert "seed 3" in done.stdout
+    assert len(samples(file.read_bytes())) > 0
+    refused = say("Hi.", "-o", str(file), "--url", service.url, "--voice", "alloy")
+    assert refused.returncode == 1
+    assert "404: voice 'alloy' does not exist" in refused.stderr

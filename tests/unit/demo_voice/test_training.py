@@ -33,6 +33,7 @@ SMALL = LanguageModelRecipe(
     kv_heads=1,
     feed_forward=64,
     positions=256,
+    compiled=False,
     steps=6,
     warmup=2,
     first_frames=20,
