@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import ray
 import yaml
-from ray import serve
 from safetensors.torch import load_file, save_file
 
 from engine_adapter.checkpoint import WEIGHTS_FILE
 from engine_adapter.spec import StreamSpec
 from engine_adapter.tiny import make_tiny
+from tests.serve.replica_stats import reading
 from tests.serve.service_process import ROOT, Service, running_service
 
 CAPACITY = 20
@@ -61,8 +60,6 @@ def service(serve_config: Path) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def stats(service: Service) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Reads the counters of the engine replica, as a second driver of its Ray cluster."""
-    ray.init(address=service.ray_address, namespace="serve", log_to_driver=False)
-    handle = serve.get_deployment_handle("engine-demo", "speechlm")
-    yield lambda: handle.stats.remote().result()
-    ray.shutdown()
+    """Reads the counters of the engine replica."""
+    with reading(service, "engine-demo") as read:
+        yield read

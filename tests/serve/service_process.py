@@ -54,6 +54,18 @@ class Service:
             found |= more
         return {pid: _identity(stats[pid]) for pid in found - {self.process.pid}}
 
+    def resident_bytes(self) -> int:
+        """Memory of all its processes that is not shared with files."""
+        total = 0
+        for pid in self.descendants():
+            try:
+                status = Path(f"/proc/{pid}/status").read_text()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if found := re.search(r"^RssAnon:\s+(\d+) kB", status, re.M):
+                total += int(found[1]) * 1024
+        return total
+
     def kill_engine(self) -> None:
         """Kills the engine core process, as a crash would."""
         cores = [

@@ -10,13 +10,12 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-import ray
 import yaml
 from numpy.typing import NDArray
 from openai import BadRequestError, NotFoundError, OpenAI
-from ray import serve
 
 from engine_adapter.tiny import make_tiny
+from tests.serve.replica_stats import reading
 from tests.serve.service_process import ROOT, Service, running_service
 
 pytestmark = pytest.mark.serve
@@ -258,9 +257,7 @@ def test_a_recorded_voice_changes_the_answer(client: OpenAI, http: httpx.Client)
 def test_leaving_a_conversation_frees_everything(service: Service, http: httpx.Client) -> None:
     body = {"model": "dialogue", "messages": HELLO, "stream": True, "temperature": 3, **AUDIO}
     body["audio"] = {"voice": "default", "format": "pcm16"}
-    ray.init(address=service.ray_address, namespace="serve", log_to_driver=False)
-    try:
-        handle = serve.get_deployment_handle("engine-dialogue", "speechlm")
+    with reading(service, "engine-dialogue") as read:
         for pieces in (1, 5):
             with http.stream("POST", "/v1/chat/completions", json=body) as response:
                 assert response.status_code == 200, response.read()
@@ -269,7 +266,7 @@ def test_leaving_a_conversation_frees_everything(service: Service, http: httpx.C
                     next(lines)
             deadline = time.monotonic() + 2
             while True:
-                stats = handle.stats.remote().result()
+                stats = read()
                 left = (
                     stats["requests"],
                     stats["vocoder"]["live_streams"],
@@ -280,5 +277,3 @@ def test_leaving_a_conversation_frees_everything(service: Service, http: httpx.C
                     break
                 assert time.monotonic() < deadline, stats
                 time.sleep(0.02)
-    finally:
-        ray.shutdown()

@@ -64,7 +64,7 @@ def test_the_readme_command_gives_what_generate_gives(service: Service, tmp_path
     subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True, capture_output=True)
     served = samples((tmp_path / "hello.wav").read_bytes())
 
-    asked = json.loads(re.findall(r"-d '(.*?)'", command)[0])
+    asked = json.loads(re.findall(r"-d '(.*?)'", command, re.DOTALL)[0])
     line = {key: asked[key] for key in ("voice", "seed")}
     line |= {"id": "hello", "text": normalize(asked["input"])}
     (tmp_path / "in.jsonl").write_text(json.dumps(line))

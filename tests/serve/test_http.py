@@ -8,6 +8,7 @@ import subprocess
 import time
 import wave
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,48 @@ def test_leaving_before_the_first_audio_frees_everything_too(
     with pytest.raises(httpx.ReadTimeout):
         http.post("/v1/audio/speech", json=body(max_duration_seconds=60), timeout=0.5)
     await_idle(stats, 1)
+
+
+async def test_a_storm_of_clients_that_leave_keeps_no_place_taken(
+    service: Service, stats: Stats, capacity: int
+) -> None:
+    random = np.random.default_rng(0)
+    limits = httpx.Limits(max_connections=None)
+
+    async def leave_early(http: httpx.AsyncClient, seed: int) -> None:
+        asked = body(seed=seed, cfg_scale=1 + seed % 2, stream=True, max_duration_seconds=60)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(random.uniform(0.01, 1.0)):
+                await http.post("/v1/audio/speech", json=asked)
+
+    async with httpx.AsyncClient(base_url=service.url, timeout=120, limits=limits) as http:
+        for start in range(0, 90, 30):
+            await asyncio.gather(*(leave_early(http, start + i) for i in range(30)))
+        await asyncio.to_thread(await_idle, stats, 2)
+        bodies = [body(seed=i) for i in range(capacity)]
+        answers = await asyncio.gather(*(http.post("/v1/audio/speech", json=b) for b in bodies))
+    assert [answer.status_code for answer in answers] == [200] * capacity
+    pairs = stats()["engine"]["pairs"]
+    assert (pairs["rows_split"], pairs["unguided_frames"]) == (0, 0)
+
+
+def test_readers_that_do_not_read_slow_nobody_and_cost_their_audio_at_most(
+    service: Service, http: httpx.Client, stats: Stats
+) -> None:
+    await_idle(stats, 10)
+    seconds, readers = 60, 8
+    http.post("/v1/audio/speech", json=body())
+    before = service.resident_bytes()
+    with ExitStack() as held:
+        for seed in range(readers):
+            asked = body(seed=seed, stream=True, max_duration_seconds=seconds)
+            held.enter_context(http.stream("POST", "/v1/audio/speech", json=asked))
+        assert http.post("/v1/audio/speech", json=body()).status_code == 200
+        await_idle(stats, 120)  # the work ends, whether or not it is fetched
+        assert http.post("/v1/audio/speech", json=body()).status_code == 200
+        audio = readers * seconds * 16_000 * 2
+        # It may lie in the front end and in Serve's proxy.
+        assert service.resident_bytes() - before < 4 * audio + 100 * 2**20
 
 
 def test_beyond_capacity_is_refused_before_any_audio(
