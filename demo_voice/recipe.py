@@ -74,9 +74,9 @@ class LanguageModelRecipe:
     parts: int = 2
     positions: int = 1536
     compiled: bool = True
-    steps: int = 9_600
+    steps: int = 16_200
     warmup: int = 200
-    decay: float = 0.5
+    decay: float = 0.2
     rate: float = 2e-3
     weight_decay: float = 0.05
     dropout: float = 0.1
