@@ -195,7 +195,7 @@ def test_readers_that_do_not_read_slow_nobody_and_cost_their_audio_at_most(
     service: Service, http: httpx.Client, stats: Stats
 ) -> None:
     await_idle(stats, 10)
-    seconds, readers = 60, 8
+    seconds, readers = 20, 6
     http.post("/v1/audio/speech", json=body())
     before = service.resident_bytes()
     with ExitStack() as held:
