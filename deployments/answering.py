@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import time
-import uuid
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -19,16 +16,19 @@ from deployments.answer_messages import (
     Codes,
     TextPiece,
 )
-from deployments.frame_groups import FrameGroups
 from deployments.messages import Accepted, Refused
+from deployments.vocoding import Vocoding
 from engine_adapter import conversation
 from engine_adapter.conversation import Part
 from engine_adapter.engine import SpeechEngine
-from engine_adapter.request import FinishReason, RequestError, ResolvedRequest, SpeechRequest
-from vocoder_service.actor import CodecInfo
+from engine_adapter.request import (
+    FinishReason,
+    RequestError,
+    ResolvedRequest,
+    SpeechRequest,
+    draw_seed,
+)
 from vocoder_service.busy import EncoderBusy
-from vocoder_service.load import BusyShare
-from vocoder_service.windows import WindowSchedule
 
 # Fields of the engine's requests that the API does not have.
 _PROMPT_FIELDS = (conversation.PARAM, "prompt_ids", "text")
@@ -37,18 +37,15 @@ _PROMPT_FIELDS = (conversation.PARAM, "prompt_ids", "text")
 class Answerer:
     """Has an engine, an encoder and a vocoder answer requests."""
 
-    def __init__(
-        self, engine: SpeechEngine, vocoder: Any, codec: CodecInfo, schedule: WindowSchedule
-    ) -> None:
+    def __init__(self, engine: SpeechEngine, vocoder: Any, vocoding: Vocoding) -> None:
         """
         Args:
             vocoder: handle of a ``VocoderActor``, which has an encoder if the family takes audio.
         """
         self._engine = engine
         self._vocoder = vocoder
-        self._codec = codec
-        self._schedule = schedule
-        self._load = BusyShare()
+        self._vocoding = vocoding
+        self._codec = vocoding.codec
 
     async def answer(self, call: AnswerCall) -> AsyncGenerator[AnswerEvent, None]:
         """``Accepted``, text and PCM as they are made, ``Answered``; or ``Refused`` before any.
@@ -57,7 +54,7 @@ class Answerer:
             GenerationError: the engine could not finish.
             VocoderError: audio could not be decoded.
         """
-        seed = secrets.randbelow(2**31) if call.seed is None else call.seed
+        seed = draw_seed() if call.seed is None else call.seed
         yield Accepted(seed, self._codec.sample_rate)
         try:
             self._require_room(call)
@@ -150,17 +147,15 @@ class Answerer:
     async def _generate(
         self, call: AnswerCall, resolved: ResolvedRequest, prompt_frames: int
     ) -> AsyncGenerator[AnswerEvent, None]:
-        stream_id = f"{call.request_id}-{uuid.uuid4().hex[:8]}"  # a client may send an id twice
-        first = self._engine.spec.codec_first_stream
-        groups = FrameGroups(self._schedule, self._codec.right_context)
         reason: FinishReason | None = None
         text_tokens = frames = 0
         kept: list[Codes] = []
         speaks = "audio" in call.output
-        chunks = self._engine.stream(resolved, stream_id)
+        sound = self._vocoding.stream(call.request_id)
+        chunks = self._engine.stream(resolved, sound.id)
         try:
             if speaks:
-                await self._vocoder.open.remote(stream_id)
+                await sound.open()
             async for chunk in chunks:
                 text_tokens += self._text_ids(chunk.rows)
                 if chunk.text:
@@ -172,22 +167,16 @@ class Answerer:
                         reason, codes = "length", codes[:room]
                 frames += len(codes)
                 kept.append(codes)
-                load = self._load.value(time.monotonic())
-                group = groups.add(codes[:, first:], load) if speaks else None
-                if group is not None:
-                    pushed = await self._vocoder.push.remote(stream_id, group)
-                    if pcm := self._heard(pushed):
-                        yield pcm
+                if speaks and (pcm := await sound.add(codes)):
+                    yield pcm
                 if reason is not None:
                     break
-            if speaks:
-                rest = await self._vocoder.finish.remote(stream_id, groups.rest())
-                if pcm := self._heard(rest):
-                    yield pcm
+            if speaks and (pcm := await sound.finish()):
+                yield pcm
         finally:
             await chunks.aclose()
             if speaks:
-                self._vocoder.abort.remote(stream_id)
+                sound.abort()
         assert reason is not None, "the engine's last chunk has a reason"
         yield Answered(
             finish_reason=reason,
@@ -204,11 +193,6 @@ class Answerer:
             return 0
         inside = (rows[:, 0] >= text.first_id) & (rows[:, 0] < text.end)
         return int(np.count_nonzero(inside))
-
-    def _heard(self, decoded: Any) -> bytes:
-        self._load.learn(decoded.load, time.monotonic())
-        pcm: bytes = decoded.pcm
-        return pcm
 
 
 def _refusal(call: AnswerCall, error: RequestError) -> Refused:

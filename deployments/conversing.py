@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
 from deployments.answer_messages import AnswerCall, Answered, AnswerEvent, Codes, TextPiece
+from deployments.beginning import begin
 from deployments.errors import ApiError
 from deployments.guards.audit import AuditRecord
 from deployments.messages import Accepted, Refused
-from deployments.replica_errors import FAILURES, failure, refusal, unavailable
+from deployments.replica_errors import FAILURES, failure, refusal
 from vocoder_service.busy import EncoderBusy
-
-_BYTES_PER_SAMPLE = 2
 
 
 class AnsweringEngines(Protocol):
@@ -73,23 +71,7 @@ class Answer:
             ApiError: refused, failed before any piece, or no replica answers.
         """
         events = engines.answer(call)
-        try:
-            async with asyncio.timeout(accept_timeout):
-                accepted = await anext(events)
-            if isinstance(accepted, Refused):
-                raise refusal(accepted, retry_after)
-            audit.accepted(accepted.seed)
-            first = await anext(events)
-            if isinstance(first, Refused):
-                raise refusal(first, retry_after)
-        except TimeoutError:
-            events.cancel()
-            raise unavailable(retry_after) from None
-        except FAILURES as error:
-            raise failure(error, retry_after) from error
-        except asyncio.CancelledError:
-            events.cancel()
-            raise
+        accepted, first = await begin(events, accept_timeout, retry_after, audit)
         return cls(accepted, first, events, retry_after, audit)
 
     async def pieces(self) -> AsyncIterator[TextPiece | bytes]:
@@ -104,8 +86,7 @@ class Answer:
                 if isinstance(event, Refused):
                     raise refusal(event, self._retry_after)
                 if isinstance(event, bytes):
-                    samples = len(event) / _BYTES_PER_SAMPLE
-                    self._audit.output_seconds += samples / self.accepted.sample_rate
+                    self._audit.made(event, self.accepted.sample_rate)
                 if isinstance(event, TextPiece | bytes):
                     yield event
                 event = await anext(self._events)

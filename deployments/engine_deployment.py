@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from deployments.messages import Accepted, Refused, SpeechCall, SpeechEvent
 from deployments.model_directory import locate
 from deployments.narration import Narrator, utterance_seed
 from deployments.settings import ModelSettings
+from deployments.vocoding import Vocoding
 from engine_adapter.request import (
     EngineUnavailable,
     RequestError,
@@ -33,6 +34,9 @@ _API_NAMES = {
     "turns": "voice",
     "max_frames": "max_duration_seconds",
 }
+
+
+_Event = TypeVar("_Event")
 
 
 class EngineReplica:
@@ -76,14 +80,9 @@ class EngineReplica:
             )
         )
         self._codec = await self._vocoder.ready.remote()
-        self._narrator = Narrator(
-            self._engine,
-            self._vocoder,
-            self._codec,
-            vocoder.schedule(),
-            spec.codec_first_stream,
-        )
-        self._answerer = Answerer(self._engine, self._vocoder, self._codec, vocoder.schedule())
+        vocoding = Vocoding(self._vocoder, self._codec, vocoder.schedule(), spec.codec_first_stream)
+        self._narrator = Narrator(self._engine, vocoding)
+        self._answerer = Answerer(self._engine, self._vocoder, vocoding)
         self._max_live = settings.max_concurrent_requests
         self._live = 0
 
@@ -98,29 +97,9 @@ class EngineReplica:
             GenerationError: the engine could not finish the request.
             VocoderError: its audio could not be decoded.
         """
-        if self._live >= self._max_live:
-            yield Refused(429, f"{self._live} requests are being served, and no more fit")
-            return
-        try:
-            seed = resolve_seed(call.seed)
-            resolved = self._prepare(call, seed)
-        except RequestError as error:
-            yield _refusal(error)
-            return
-        self._live += 1
-        try:
-            yield Accepted(seed, self._codec.sample_rate)
-            pauses = [utterance.pause for utterance in call.utterances]
-            events = self._narrator.speak(
-                call.request_id, resolved, pauses, self._frames(call.max_seconds)
-            )
-            async with aclosing(events):
-                async for event in events:
-                    yield event
-        except EngineUnavailable as error:
-            yield Refused(503, str(error))
-        finally:
-            self._live -= 1
+        async with aclosing(self._admitted(self._speech(call))) as events:
+            async for event in events:
+                yield event
 
     async def answer(self, call: AnswerCall) -> AsyncIterator[AnswerEvent]:
         """The events of one request: ``Accepted``, text and PCM, ``Answered``; or, before any
@@ -130,18 +109,9 @@ class EngineReplica:
             GenerationError: the engine could not finish the request.
             VocoderError: its audio could not be decoded.
         """
-        if self._live >= self._max_live:
-            yield Refused(429, f"{self._live} requests are being served, and no more fit")
-            return
-        self._live += 1
-        try:
-            async with aclosing(self._answerer.answer(call)) as events:
-                async for event in events:
-                    yield event
-        except EngineUnavailable as error:
-            yield Refused(503, str(error))
-        finally:
-            self._live -= 1
+        async with aclosing(self._admitted(self._answerer.answer(call))) as events:
+            async for event in events:
+                yield event
 
     async def encode(self, samples: NDArray[np.float32]) -> Codes:
         """Codes ``[frames, streams]`` of mono audio ``[samples]`` at the codec's rate.
@@ -168,6 +138,39 @@ class EngineReplica:
         # Serve calls it when the replica stops; its engine is a process of its own.
         if hasattr(self, "_engine"):
             self._engine.shutdown()
+
+    async def _admitted(
+        self, events: AsyncGenerator[_Event, None]
+    ) -> AsyncGenerator[_Event | Refused, None]:
+        """The events of a request that has a place here, or why it has none."""
+        if self._live >= self._max_live:
+            yield Refused(429, f"{self._live} requests are being served, and no more fit")
+            return
+        self._live += 1
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    yield event
+        except EngineUnavailable as error:
+            yield Refused(503, str(error))
+        finally:
+            self._live -= 1
+
+    async def _speech(self, call: SpeechCall) -> AsyncGenerator[SpeechEvent, None]:
+        try:
+            seed = resolve_seed(call.seed)
+            resolved = self._prepare(call, seed)
+        except RequestError as error:
+            yield _refusal(error)
+            return
+        yield Accepted(seed, self._codec.sample_rate)
+        pauses = [utterance.pause for utterance in call.utterances]
+        events = self._narrator.speak(
+            call.request_id, resolved, pauses, self._frames(call.max_seconds)
+        )
+        async with aclosing(events):
+            async for event in events:
+                yield event
 
     def _prepare(self, call: SpeechCall, seed: int) -> list[ResolvedRequest]:
         """All utterances, checked before anything is promised.

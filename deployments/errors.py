@@ -45,6 +45,18 @@ class ApiError(Exception):
         return error_body(self.status, self.message, param=self.param, code=self.code)
 
 
+def refuse_fault(fault: tuple[str, str] | None) -> None:
+    """
+    Args:
+        fault: a field, and what is wrong with it.
+
+    Raises:
+        ApiError: 400, there is a fault.
+    """
+    if fault is not None:
+        raise ApiError(400, f"{fault[0]}: {fault[1]}", param=fault[0])
+
+
 def error_body(
     status: int, message: str, *, param: str | None = None, code: str | None = None
 ) -> dict[str, Any]:

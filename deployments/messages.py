@@ -98,5 +98,14 @@ class Finished:
     output_tokens: int
 
 
+def usage(input_tokens: int, output_tokens: int) -> dict[str, int]:
+    """What was read and written, as OpenAI's audio events say it."""
+    return {
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
+    }
+
+
 # bytes: PCM, signed 16-bit little-endian mono, never empty.
 SpeechEvent = Accepted | Refused | bytes | Finished

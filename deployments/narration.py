@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import time
-import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
 
 from deployments.audio.joining import Joiner
-from deployments.frame_groups import FrameGroups
 from deployments.messages import Finished
+from deployments.vocoding import Vocoding
 from engine_adapter.engine import SpeechEngine
 from engine_adapter.request import MAX_SEED, FinishReason, ResolvedRequest
-from vocoder_service.actor import CodecInfo, Decoded
-from vocoder_service.load import BusyShare
-from vocoder_service.windows import WindowSchedule
 
 
 def utterance_seed(seed: int, index: int) -> int:
@@ -34,25 +28,9 @@ def utterance_seed(seed: int, index: int) -> int:
 class Narrator:
     """Has an engine and a vocoder speak the utterances of requests."""
 
-    def __init__(
-        self,
-        engine: SpeechEngine,
-        vocoder: Any,
-        codec: CodecInfo,
-        schedule: WindowSchedule,
-        first_codec_stream: int,
-    ) -> None:
-        """
-        Args:
-            vocoder: handle of a ``VocoderActor``.
-            first_codec_stream: streams below it are not the codec's.
-        """
+    def __init__(self, engine: SpeechEngine, vocoding: Vocoding) -> None:
         self._engine = engine
-        self._vocoder = vocoder
-        self._codec = codec
-        self._schedule = schedule
-        self._first_codec_stream = first_codec_stream
-        self._load = BusyShare()
+        self._vocoding = vocoding
 
     async def speak(
         self,
@@ -73,7 +51,7 @@ class Narrator:
             GenerationError: the engine could not finish an utterance.
             VocoderError: its audio could not be decoded.
         """
-        joiner = Joiner(self._codec.sample_rate)
+        joiner = Joiner(self._vocoding.codec.sample_rate)
         reason: FinishReason = "stop"
         frames = prompt_rows = 0
         for index, utterance in enumerate(utterances):
@@ -100,28 +78,19 @@ class Narrator:
     async def _utterance(
         self, request_id: str, resolved: ResolvedRequest
     ) -> AsyncGenerator[bytes | Finished, None]:
-        stream_id = f"{request_id}-{uuid.uuid4().hex[:8]}"  # a client may send an id twice
-        groups = FrameGroups(self._schedule, self._codec.right_context)
         reason: FinishReason | None = None
         frames = 0
-        chunks = self._engine.stream(resolved, stream_id)
+        sound = self._vocoding.stream(request_id)
+        chunks = self._engine.stream(resolved, sound.id)
         try:
-            await self._vocoder.open.remote(stream_id)
+            await sound.open()
             async for chunk in chunks:
                 reason = chunk.finish_reason
                 frames += len(chunk.codes)
-                group = groups.add(
-                    chunk.codes[:, self._first_codec_stream :], self._load.value(time.monotonic())
-                )
-                if group is not None:
-                    yield self._heard(await self._vocoder.push.remote(stream_id, group))
-            yield self._heard(await self._vocoder.finish.remote(stream_id, groups.rest()))
+                yield await sound.add(chunk.codes)
+            yield await sound.finish()
         finally:
             await chunks.aclose()
-            self._vocoder.abort.remote(stream_id)
+            sound.abort()
         assert reason is not None, "the engine's last chunk has a reason"
         yield Finished(reason, len(resolved.prompt), frames)
-
-    def _heard(self, decoded: Decoded) -> bytes:
-        self._load.learn(decoded.load, time.monotonic())
-        return decoded.pcm

@@ -40,20 +40,11 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 are in docs/api.md and not listed here."""
 
 
-def content(description: str, *media_types: str) -> dict[int | str, dict[str, Any]]:
-    """A successful answer that is bytes of one of several types."""
-    schema = {"schema": {"type": "string", "format": "binary"}}
-    return {200: {"description": description, "content": dict.fromkeys(media_types, schema)}}
-
-
-def events_or(description: str, *media_types: str) -> dict[int | str, dict[str, Any]]:
-    """As ``content``, or server-sent events."""
-    return content(description, *media_types, MEDIA_TYPE)
-
-
 def audio() -> dict[int | str, dict[str, Any]]:
-    """Audio in one of the formats, or as events."""
-    return events_or("The audio.", *_AUDIO_TYPES)
+    """A successful answer: audio in one of the formats, or as events."""
+    schema = {"schema": {"type": "string", "format": "binary"}}
+    content = dict.fromkeys((*_AUDIO_TYPES, MEDIA_TYPE), schema)
+    return {200: {"description": "The audio.", "content": content}}
 
 
 class DescribedApp(FastAPI):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
+from deployments.beginning import begin
 from deployments.errors import ApiError
 from deployments.guards.audit import AuditRecord
 from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
-from deployments.replica_errors import FAILURES, failure, refusal, unavailable
-
-_BYTES_PER_SAMPLE = 2
+from deployments.replica_errors import FAILURES, failure, refusal
 
 
 class Engines(Protocol):
@@ -67,23 +65,7 @@ class Speech:
             ApiError: refused, failed before any audio, or no replica answers.
         """
         events = engines.speak(call)
-        try:
-            async with asyncio.timeout(accept_timeout):
-                accepted = await anext(events)
-            if isinstance(accepted, Refused):
-                raise refusal(accepted, retry_after)
-            audit.accepted(accepted.seed)
-            first = await anext(events)
-            if isinstance(first, Refused):
-                raise refusal(first, retry_after)
-        except TimeoutError:
-            events.cancel()
-            raise unavailable(retry_after) from None
-        except asyncio.CancelledError:  # Serve ends it only if the client has left
-            events.cancel()
-            raise
-        except FAILURES as error:
-            raise failure(error, retry_after) from error
+        accepted, first = await begin(events, accept_timeout, retry_after, audit)
         if not isinstance(first, bytes):
             raise ApiError(500, "the model made no audio for this input")
         return cls(accepted, first, events, retry_after, audit)
@@ -115,5 +97,5 @@ class Speech:
             raise ApiError(500, "the audio broke off")
 
     def _counted(self, pcm: bytes) -> bytes:
-        self._audit.output_seconds += len(pcm) / _BYTES_PER_SAMPLE / self.accepted.sample_rate
+        self._audit.made(pcm, self.accepted.sample_rate)
         return pcm

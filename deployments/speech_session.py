@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -13,14 +12,14 @@ from deployments import stream_messages as messages
 from deployments.answer_messages import Codes
 from deployments.audio.joining import Joiner
 from deployments.catalog import Catalog
-from deployments.errors import ApiError
+from deployments.errors import ApiError, refuse_fault
 from deployments.guards.audit import AuditRecord
 from deployments.messages import Finished, SpeechCall, Utterance
 from deployments.sound import Sound
 from deployments.speaking import Speech
 from deployments.text import splitting
 from deployments.text.incremental import TextStream
-from engine_adapter.request import FinishReason
+from engine_adapter.request import FinishReason, draw_seed
 
 # The first utterance may end with a clause: whoever listens hears something sooner.
 _FIRST_CHARACTERS = 24
@@ -90,8 +89,7 @@ class SpeechSession:
         """
         self._speaker = speaker
         self._model = catalog.model(options.model)
-        if fault := options.fault():
-            raise ApiError(400, f"{fault[0]}: {fault[1]}", param=fault[0])
+        refuse_fault(options.fault())
         catalog.require_duration(options.max_duration_seconds)
         self._options = options
         self._limits = catalog.service
@@ -99,7 +97,7 @@ class SpeechSession:
         self._audit = audit
         self._send_json = send_json
         self._send_bytes = send_bytes
-        self._seed = secrets.randbelow(2**31) if options.seed is None else options.seed
+        self._seed = draw_seed() if options.seed is None else options.seed
         self._index = 0  # of the next utterance
         self.forget()
         audit.model, audit.voice, audit.seed = options.model, options.voice_id, self._seed

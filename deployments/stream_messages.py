@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from deployments.audio.formats import AudioFormat
+from deployments.messages import usage
 from deployments.speech_body import SpeechOptions
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -76,12 +77,11 @@ def spoken(index: int, text: str) -> dict[str, Any]:
 
 def done(finish_reason: str, input_tokens: int, output_tokens: int) -> dict[str, Any]:
     """All text before the last ``flush`` or ``end`` is spoken."""
-    usage = {
-        "input_tokens": input_tokens,
-        "output_tokens": output_tokens,
-        "total_tokens": input_tokens + output_tokens,
+    return {
+        "type": "done",
+        "finish_reason": finish_reason,
+        "usage": usage(input_tokens, output_tokens),
     }
-    return {"type": "done", "finish_reason": finish_reason, "usage": usage}
 
 
 def cancelled() -> dict[str, Any]:

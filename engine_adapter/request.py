@@ -265,6 +265,11 @@ def _count(param: str, value: Any, *, low: int = 1, high: int = 2**30) -> int | 
     return int(value)
 
 
+def draw_seed() -> int:
+    """A seed for a request that brings none."""
+    return secrets.randbelow(2**31)
+
+
 def resolve_seed(value: object) -> int:
     """The seed to use; None draws one.
 
@@ -272,7 +277,7 @@ def resolve_seed(value: object) -> int:
         RequestError: it is no whole number of 0 to ``MAX_SEED``.
     """
     if value is None:
-        return secrets.randbelow(2**31)
+        return draw_seed()
     seed = _count("seed", value, low=0, high=MAX_SEED)
     assert seed is not None
     return seed

@@ -49,15 +49,7 @@ def make_tiny_xcodec(
             decoder_hidden_size=16,
             hidden_size=32,
         ),
-        semantic_model_config=HubertConfig(
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            conv_dim=[8] * 7,
-            num_conv_pos_embeddings=16,
-            num_conv_pos_embedding_groups=2,
-        ),
+        semantic_model_config=_hubert(layers=1),
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -100,15 +92,7 @@ def make_tiny_dac(
 def make_tiny_ssl(directory: str | Path, seed: int, units: int) -> None:
     """Write a HuBERT of 16 kHz and 320 samples per frame, with centroids for its last layer."""
     path = Path(directory)
-    config = HubertConfig(
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        conv_dim=[8] * 7,
-        num_conv_pos_embeddings=16,
-        num_conv_pos_embedding_groups=2,
-    )
+    config = _hubert(layers=2)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: Any = HubertModel(config).eval()
@@ -120,6 +104,18 @@ def make_tiny_ssl(directory: str | Path, seed: int, units: int) -> None:
     save_file({CENTROIDS: centroids.contiguous()}, path / CENTROIDS_FILE)
     quantizer = {"layer": config.num_hidden_layers, "normalise": False}
     (path / QUANTIZER_FILE).write_text(json.dumps(quantizer) + "\n")
+
+
+def _hubert(layers: int) -> HubertConfig:
+    return HubertConfig(
+        hidden_size=16,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=32,
+        conv_dim=[8] * 7,
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=2,
+    )
 
 
 def _bits(codebook_size: int) -> int:

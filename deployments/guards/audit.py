@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from deployments.guards.paths import guarded, path_of
 
 _WITH_AUDIO = ("audio/", "text/event-stream")
+_BYTES_PER_SAMPLE = 2
 _NORMAL_CLOSES = (1000, 1001, 1005)
 
 
@@ -70,6 +71,10 @@ class AuditRecord:
     def elapsed(self) -> float:
         """Seconds since the request arrived."""
         return round(time.monotonic() - self.arrived, 6)
+
+    def made(self, pcm: bytes, sample_rate: int) -> None:
+        """Counts audio, 16-bit mono at ``sample_rate`` Hz."""
+        self.output_seconds += len(pcm) / _BYTES_PER_SAMPLE / sample_rate
 
     def fields(self, *, text: bool, audio: bool) -> dict[str, Any]:
         """What is written of it.

@@ -20,7 +20,7 @@ from deployments.catalog import Catalog
 from deployments.chat_body import AudioOptions, ChatBody
 from deployments.chat_parts import parts_of, texts_of
 from deployments.conversing import Answer
-from deployments.errors import ApiError
+from deployments.errors import ApiError, refuse_fault
 from deployments.guards.audit import AuditRecord
 
 
@@ -34,8 +34,7 @@ def router(catalog: Catalog) -> APIRouter:
         """Answers the last message."""
         model = catalog.model(body.model)
         model.require("converses")
-        if fault := body.fault():
-            raise ApiError(400, f"{fault[0]}: {fault[1]}", param=fault[0])
+        refuse_fault(body.fault())
         audit: AuditRecord = request.state.audit
         audit.model, audit.cfg_scale, audit.text = body.model, body.cfg_scale, texts_of(body)
         audit.input_characters = len(audit.text)

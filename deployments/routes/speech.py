@@ -12,9 +12,9 @@ from fastapi.responses import Response, StreamingResponse
 
 from deployments import openapi, sse
 from deployments.catalog import Catalog, ServedModel
-from deployments.errors import ApiError
+from deployments.errors import ApiError, refuse_fault
 from deployments.guards.audit import AuditRecord
-from deployments.messages import SpeechCall
+from deployments.messages import SpeechCall, usage
 from deployments.sound import Sound
 from deployments.speaking import Speech
 from deployments.speech_body import SpeechBody
@@ -33,8 +33,7 @@ def router(catalog: Catalog) -> APIRouter:
         """Speaks ``input``."""
         model = catalog.model(body.model)
         speaker = await catalog.voices.speaker(model, body.voice_id)
-        if fault := body.fault():
-            raise ApiError(400, f"{fault[0]}: {fault[1]}", param=fault[0])
+        refuse_fault(body.fault())
         name, value = _CLIENT_STREAMS
         streamed = body.streamed(request.headers.get(name) == value)
         # Away from the event loop: a long text full of numbers takes tens of milliseconds.
@@ -103,15 +102,10 @@ async def _events(speech: Speech, sound: Sound) -> AsyncIterator[bytes]:
         return
     finished = speech.finished
     assert finished is not None
-    usage = {
-        "input_tokens": finished.input_tokens,
-        "output_tokens": finished.output_tokens,
-        "total_tokens": finished.input_tokens + finished.output_tokens,
-    }
     yield sse.event(
         {
             "type": "speech.audio.done",
-            "usage": usage,
+            "usage": usage(finished.input_tokens, finished.output_tokens),
             "finish_reason": finished.finish_reason,
             "seed": speech.accepted.seed,
         }

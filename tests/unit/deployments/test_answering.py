@@ -12,6 +12,7 @@ import pytest
 from deployments.answer_messages import AnswerCall, Answered, CallPart, Clip, TextPiece
 from deployments.answering import Answerer
 from deployments.messages import Accepted, Refused
+from deployments.vocoding import Vocoding
 from engine_adapter.families import FAMILIES
 from engine_adapter.request import Chunk, RequestError, SpeechRequest, resolve
 from vocoder_service.actor import CodecInfo, Decoded
@@ -102,8 +103,13 @@ def call(*parts: CallPart, **fields: Any) -> AnswerCall:
 HELLO = CallPart("user", "text", "Hi")
 
 
+def vocoding(vocoder: Vocoder, schedule: WindowSchedule | None = None) -> Vocoding:
+    first = Engine().spec.codec_first_stream
+    return Vocoding(vocoder, CODEC, schedule or WindowSchedule(), first)
+
+
 async def events_of(engine: Any, vocoder: Vocoder, asked: AnswerCall) -> list[Any]:
-    answerer = Answerer(engine, vocoder, CODEC, WindowSchedule(4, 1.5, 16))
+    answerer = Answerer(engine, vocoder, vocoding(vocoder, WindowSchedule(4, 1.5, 16)))
     return [event async for event in answerer.answer(asked)]
 
 
@@ -142,7 +148,8 @@ async def test_a_limit_that_is_just_reached_cuts_nothing() -> None:
 
 async def test_leaving_ends_everything() -> None:
     engine, vocoder = Engine(), Vocoder()
-    answers = Answerer(engine, vocoder, CODEC, WindowSchedule()).answer(call(HELLO))  # type: ignore[arg-type]
+    answerer = Answerer(engine, vocoder, vocoding(vocoder))  # type: ignore[arg-type]
+    answers = answerer.answer(call(HELLO))
     async for event in answers:
         if isinstance(event, TextPiece):
             break
@@ -189,11 +196,12 @@ async def test_an_encoder_without_room_is_429() -> None:
 
 
 def test_a_recorded_voice_needs_a_family_that_clones() -> None:
-    answerer = Answerer(Engine(), Vocoder(), CODEC, WindowSchedule())  # type: ignore[arg-type]
+    answerer = Answerer(Engine(), Vocoder(), vocoding(Vocoder()))  # type: ignore[arg-type]
     speaker = np.zeros((3, 9), np.int32)
     rows = answerer.cloning_prompt("Hi", speaker)
     assert len(rows) == 2 + (2 + 500 + 8) + (2 + 2 + 8) + 1
-    answerer = Answerer(SimpleNamespace(spec=FAMILIES["bagpiper"]), Vocoder(), CODEC, None)  # type: ignore[arg-type]
+    bagpiper: Any = SimpleNamespace(spec=FAMILIES["bagpiper"])
+    answerer = Answerer(bagpiper, Vocoder(), vocoding(Vocoder()))
     with pytest.raises(RequestError) as error:
         answerer.cloning_prompt("Hi", speaker)
     assert error.value.param == "voice"

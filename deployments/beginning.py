@@ -1,0 +1,47 @@
+"""How a request to an engine replica begins, whatever is asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from deployments.guards.audit import AuditRecord
+from deployments.messages import Accepted, Refused
+from deployments.replica_errors import FAILURES, failure, refusal, unavailable
+
+
+async def begin(
+    events: Any, accept_timeout: float, retry_after: int, audit: AuditRecord
+) -> tuple[Accepted, Any]:
+    """Waits for the first result, so that a refusal has a status.
+
+    Args:
+        events: of a replica, an async iterator with ``cancel()``.
+        accept_timeout: seconds a replica has to accept; the first result may take longer.
+        retry_after: seconds, for a client that is refused for lack of room.
+        audit: learns of the acceptance.
+
+    Returns:
+        The replica's first event, and the one behind it.
+
+    Raises:
+        ApiError: refused, failed before any result, or no replica answers.
+    """
+    try:
+        async with asyncio.timeout(accept_timeout):
+            accepted = await anext(events)
+        if isinstance(accepted, Refused):
+            raise refusal(accepted, retry_after)
+        audit.accepted(accepted.seed)
+        first = await anext(events)
+        if isinstance(first, Refused):
+            raise refusal(first, retry_after)
+    except TimeoutError:
+        events.cancel()
+        raise unavailable(retry_after) from None
+    except asyncio.CancelledError:  # Serve ends it only if the client has left
+        events.cancel()
+        raise
+    except FAILURES as error:
+        raise failure(error, retry_after) from error
+    return accepted, first
