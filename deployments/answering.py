@@ -174,9 +174,9 @@ class Answerer:
             if speaks and (pcm := await sound.finish()):
                 yield pcm
         finally:
-            await chunks.aclose()
             if speaks:
                 sound.abort()
+            await chunks.aclose()
         assert reason is not None, "the engine's last chunk has a reason"
         yield Answered(
             finish_reason=reason,

@@ -90,7 +90,7 @@ class Narrator:
                 yield await sound.add(chunk.codes)
             yield await sound.finish()
         finally:
-            await chunks.aclose()
             sound.abort()
+            await chunks.aclose()
         assert reason is not None, "the engine's last chunk has a reason"
         yield Finished(reason, len(resolved.prompt), frames)

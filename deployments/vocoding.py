@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import logging
 import time
 import uuid
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from ray.exceptions import RayActorError
 
 from deployments.frame_groups import FrameGroups
 from vocoder_service.actor import CodecInfo, Decoded
 from vocoder_service.load import BusyShare
 from vocoder_service.windows import WindowSchedule
 
+_log = logging.getLogger(__name__)
+
 
 class Vocoding:
-    """Begins streams, and remembers how busy the vocoder was."""
+    """Begins and ends streams.
+
+    Attributes:
+        load: how busy the vocoder was when it last answered.
+    """
 
     def __init__(
         self,
@@ -33,8 +43,9 @@ class Vocoding:
         self.codec = codec
         self._vocoder = vocoder
         self._schedule = schedule
-        self._first_codec_stream = first_codec_stream
-        self._load = BusyShare()
+        self.first_codec_stream = first_codec_stream
+        self.load = BusyShare()
+        self._endings: set[asyncio.Task[None]] = set()
 
     def stream(self, request_id: str) -> VocoderStream:
         """A stream that is not open yet.
@@ -44,7 +55,25 @@ class Vocoding:
         """
         groups = FrameGroups(self._schedule, self.codec.right_context)
         stream_id = f"{request_id}-{uuid.uuid4().hex[:8]}"
-        return VocoderStream(stream_id, self._vocoder, groups, self._first_codec_stream, self._load)
+        return VocoderStream(stream_id, self, self._vocoder, groups)
+
+    def end(self, stream_id: str) -> None:
+        """Has the vocoder forget a stream, whatever becomes of the request it belongs to.
+
+        Ray ends, with a request that it cancels, every call the request has made and that has not
+        run yet. This one must run, so it is made in a context of its own.
+        """
+        task = asyncio.get_running_loop().create_task(
+            self._end(stream_id), context=contextvars.Context()
+        )
+        self._endings.add(task)
+        task.add_done_callback(self._endings.discard)
+
+    async def _end(self, stream_id: str) -> None:
+        try:
+            await self._vocoder.abort.remote(stream_id)
+        except RayActorError as error:  # which takes all its streams with it
+            _log.warning("stream %s went with its vocoder: %s", stream_id, error)
 
 
 class VocoderStream:
@@ -55,18 +84,12 @@ class VocoderStream:
     """
 
     def __init__(
-        self,
-        stream_id: str,
-        vocoder: Any,
-        groups: FrameGroups,
-        first_codec_stream: int,
-        load: BusyShare,
+        self, stream_id: str, vocoding: Vocoding, vocoder: Any, groups: FrameGroups
     ) -> None:
         self.id = stream_id
+        self._vocoding = vocoding
         self._vocoder = vocoder
         self._groups = groups
-        self._first = first_codec_stream
-        self._load = load
 
     async def open(self) -> None:
         """Begins it; whoever does must ``abort`` it in the end."""
@@ -78,8 +101,8 @@ class VocoderStream:
         Raises:
             VocoderError: it could not be decoded.
         """
-        load = self._load.value(time.monotonic())
-        group = self._groups.add(codes[:, self._first :], load)
+        load = self._vocoding.load.value(time.monotonic())
+        group = self._groups.add(codes[:, self._vocoding.first_codec_stream :], load)
         if group is None:
             return b""
         return self._heard(await self._vocoder.push.remote(self.id, group))
@@ -94,8 +117,8 @@ class VocoderStream:
 
     def abort(self) -> None:
         """Frees what it holds, if it has not finished."""
-        self._vocoder.abort.remote(self.id)
+        self._vocoding.end(self.id)
 
     def _heard(self, decoded: Decoded) -> bytes:
-        self._load.learn(decoded.load, time.monotonic())
+        self._vocoding.load.learn(decoded.load, time.monotonic())
         return decoded.pcm

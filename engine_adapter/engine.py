@@ -89,6 +89,7 @@ class SpeechEngine:
         self.tokenizer = SpeechTokenizer(directory.path, self.spec)
         check_vllm()
         self._engine = _start_vllm(config)
+        self._endings: set[asyncio.Task[None]] = set()
         vllm_config = self._engine.vllm_config
         self._max_length: int = vllm_config.model_config.max_model_len
         self._block_size: int = vllm_config.cache_config.block_size
@@ -173,16 +174,28 @@ class SpeechEngine:
         )
         reader = RowReader(self.spec, request.output)
         text = self.tokenizer.stream()
-        outputs = self._engine.generate(
-            cast(Any, prompt), params, request_id or f"speech-{uuid.uuid4().hex}"
-        )
+        request_id = request_id or f"speech-{uuid.uuid4().hex}"
+        outputs = self._engine.generate(cast(Any, prompt), params, request_id)
         try:
             async for output in outputs:
                 yield self._chunk(output, reader, text)
         except EngineDeadError as error:
             raise EngineUnavailable("the engine is dead") from error
         finally:
-            await outputs.aclose()
+            # A task of its own, which a second cancellation of this one does not cut short.
+            ending = asyncio.create_task(self._end(outputs, request_id))
+            self._endings.add(ending)
+            ending.add_done_callback(self._endings.discard)
+            await asyncio.shield(ending)
+
+    async def _end(self, outputs: AsyncGenerator[RequestOutput, None], request_id: str) -> None:
+        """Closes a request's outputs; nothing of it stays in the engine.
+
+        vLLM aborts a request whose generator is closed, but not one that was cancelled while it
+        was being handed to the engine.
+        """
+        await outputs.aclose()
+        await self._engine.abort(request_id)
 
     def _chunk(self, output: RequestOutput, reader: RowReader, text: TextStream) -> Chunk:
         completion = output.outputs[0]

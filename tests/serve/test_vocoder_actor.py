@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import ray
 
-from vocoder_service.actor import CodecInfo, VocoderActor
+from vocoder_service.actor import CodecInfo, Decoded, VocoderActor
 from vocoder_service.codec import load_codec
 from vocoder_service.service import StreamAbortedError, UnknownStreamError
 from vocoder_service.tiny import make_tiny_dac
@@ -48,9 +48,9 @@ async def say(actor: Any, stream_id: str, codes: np.ndarray) -> bytes:
     await actor.open.remote(stream_id)
     pcm = b""
     for begin in range(0, len(codes), 7):
-        pcm += await actor.push.remote(stream_id, codes[begin : begin + 7])
-    rest: bytes = await actor.finish.remote(stream_id)
-    return pcm + rest
+        pcm += (await actor.push.remote(stream_id, codes[begin : begin + 7])).pcm
+    rest: Decoded = await actor.finish.remote(stream_id)
+    return pcm + rest.pcm
 
 
 async def test_the_actor_is_ready_once_it_knows_its_codec(

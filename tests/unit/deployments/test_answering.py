@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -41,7 +42,7 @@ class Vocoder:
         self.open, self.push = Remote(self._open), Remote(self._frames)
         self.finish = Remote(self._frames)
         self.encode = Remote(self._encode)
-        self.abort = SimpleNamespace(remote=self._abort)
+        self.abort = Remote(self._abort)
         self.live: set[str] = set()
         self.clips = 0
         self._busy = busy
@@ -127,6 +128,7 @@ async def test_text_then_audio_then_what_it_took() -> None:
     assert last.prompt_tokens == 2 + (2 + 2 + 8) + (2 + 50 + 8) + 2
     assert last.codes[:, 0].tolist() == list(range(30))
     assert engine.closed
+    await asyncio.sleep(0)  # it is told by a task of its own
     assert not vocoder.live
 
 
@@ -138,6 +140,7 @@ async def test_a_limit_ends_audio_with_the_last_frame_that_fits(limit: int, fram
     assert (last.finish_reason, last.text_tokens, last.frames) == ("length", 4, frames)
     assert sum(len(event) for event in events if isinstance(event, bytes)) == 2 * frames
     assert engine.closed
+    await asyncio.sleep(0)  # it is told by a task of its own
     assert not vocoder.live
 
 
@@ -155,6 +158,7 @@ async def test_leaving_ends_everything() -> None:
             break
     await answers.aclose()
     assert engine.closed
+    await asyncio.sleep(0)  # it is told by a task of its own
     assert not vocoder.live
 
 
