@@ -42,6 +42,9 @@ STARVED_CACHED = dataclasses.replace(STARVED, prefix_cache=True)
 # The precision of production: ids differ from the float32 reference, nothing else may.
 HALF = dataclasses.replace(ROOMY, dtype="bfloat16")
 
+# For what does not depend on the family: the one with the most outputs.
+RICHEST = pytest.mark.parametrize("family", ["bagpiper"], indirect=True)
+
 
 class Harness:
     """One engine and the event loop it lives on."""

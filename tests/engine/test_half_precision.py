@@ -6,18 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.engine.harness import HALF, Harness, Setup, requests_of
+from tests.engine.harness import HALF, RICHEST, Harness, Setup, requests_of
 from tests.reference.requests import Case
 
 pytestmark = pytest.mark.engine
 
 
-def test_every_kind_of_request(
-    harness_for: Callable[[Setup], Harness], family: str, cases: list[Case]
-) -> None:
-    """For the family with the most outputs; the others run the same code."""
-    if family != "bagpiper":
-        return
+@RICHEST
+def test_every_kind_of_request(harness_for: Callable[[Setup], Harness], cases: list[Case]) -> None:
     harness = harness_for(HALF)
     spec = harness.engine.spec
     results = harness.run(harness.together(requests_of(cases)))
