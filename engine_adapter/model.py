@@ -32,6 +32,7 @@ class SpeechLM(nn.Module):
     """
 
     auxiliary_ids: Tensor
+    silent_rows: Tensor
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__()
@@ -50,6 +51,7 @@ class SpeechLM(nn.Module):
             torch.zeros(1 + auxiliary, config.hidden_size, dtype=dtype), requires_grad=False
         )
         self._padding_row = 0 if self.spec.pad_embedding == "zero" else None
+        self.register_buffer("silent_rows", _silent_rows(self.spec), persistent=False)
         max_tokens = vllm_config.scheduler_config.max_num_batched_tokens
         self.register_buffer(
             "auxiliary_ids",
@@ -97,7 +99,7 @@ class SpeechLM(nn.Module):
 
     def _embed_auxiliary(self, tokens: int) -> Tensor:
         ids = self.auxiliary_ids[:tokens]
-        rows = torch.where(ids == 0, 0, ids - (self._first_auxiliary - 1))
+        rows = torch.where(ids == 0, self.silent_rows, ids - (self._first_auxiliary - 1))
         return nn.functional.embedding_bag(
             rows, self.auxiliary_embedding, mode="sum", padding_idx=self._padding_row
         )
@@ -133,6 +135,13 @@ class SpeechLM(nn.Module):
             if name == _HEAD or (name == _EMBEDDING and self._tied):
                 self.codec_heads.take_head(tensor)
             yield name, tensor
+
+
+def _silent_rows(spec: StreamSpec) -> Tensor:
+    """Per auxiliary stream, the row of ``auxiliary_embedding`` that id 0 stands for."""
+    first, _ = auxiliary_range(spec)
+    pads = [s.pad_id if spec.pad_embedding == "pad" else 0 for s in spec.streams[1:]]
+    return torch.tensor([pad and pad - (first - 1) for pad in pads], dtype=torch.int32)
 
 
 def auxiliary_range(spec: StreamSpec) -> tuple[int, int]:

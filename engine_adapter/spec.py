@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 from engine_adapter.layout import Layout
 
@@ -85,8 +85,8 @@ class StreamSpec:
         drain_id: id of stream 0 in the forced tail, after the end id.
         head_bias: whether the stream embedding is added for all streams or only for
             the auxiliary ones (streams 1 and up).
-        pad_embedding: whether id 0 on an auxiliary stream contributes its embedding
-            (``sum``) or nothing (``zero``).
+        pad_embedding: what id 0 on an auxiliary stream contributes: its embedding
+            (``sum``), that of the stream's own pad (``pad``), or nothing (``zero``).
         unconditional: guidance prompt: ``zeros`` of the conditional length,
             the family's ``prompt``, or ``none`` (a request must bring its own).
         cfg_scale: guidance of audio where a request does not say; 1 is off.
@@ -110,7 +110,7 @@ class StreamSpec:
     audio_end_ids: tuple[int, ...]
     boundary: Literal["forced", "sampled"]
     head_bias: Literal["all", "auxiliary"]
-    pad_embedding: Literal["zero", "sum"]
+    pad_embedding: Literal["zero", "sum", "pad"]
     prompts: dict[Output, tuple[int | str, ...]]
     sampling: dict[Literal["text", "audio"], SamplingDefaults]
     text: TextRange | None = None
@@ -128,6 +128,10 @@ class StreamSpec:
     cloning: Layout | None = None
 
     def __post_init__(self) -> None:
+        types = get_type_hints(type(self))
+        for name in ("boundary", "head_bias", "pad_embedding", "unconditional"):
+            if (value := getattr(self, name)) not in get_args(types[name]):
+                raise SpecError(f"{name}: {value!r} is not one of {get_args(types[name])}")
         if not self.streams or self.streams[0].delay != 0:
             raise SpecError("stream 0 must exist and have delay 0")
         if any(s.delay < 0 or s.size < 1 for s in self.streams):
@@ -156,8 +160,8 @@ class StreamSpec:
             for item in prompt:
                 if isinstance(item, str) and item not in (TEXT_SLOT, VOICE_SLOT):
                     raise SpecError(f"prompts: {output!r}: {item!r} is no id, and no slot either")
-            if "text" in output and self.text is None:
-                raise SpecError(f"prompts: {output!r} needs a text range")
+            if "text" in output and (self.text is None or not self.text.end_ids):
+                raise SpecError(f"prompts: {output!r} needs a text range with an end id")
             if output == "text+audio" and not self.text_to_audio:
                 raise SpecError("prompts: 'text+audio' needs text_to_audio")
             for modality in output.split("+"):

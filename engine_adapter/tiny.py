@@ -30,46 +30,72 @@ from engine_adapter.spec import StreamSpec
 MAX_POSITION_EMBEDDINGS = 4096
 
 
-@dataclass(frozen=True)
-class _Recipe:
-    """What of a tiny checkpoint is particular to a family.
+BACKBONES = {
+    "qwen3": "Qwen3ForCausalLM",
+    "llama": "LlamaForCausalLM",
+    "olmo2": "Olmo2ForCausalLM",
+}
+CODECS = ("dac", "encodec", "xcodec")
 
-    The biases are added to logits. They were chosen by measurement, so that a request at the
-    family's default sampling writes 30 to 80 frames and 10 to 40 text ids on average.
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a spec does not say of a tiny checkpoint.
+
+    The biases are added to logits. Those of the served families were chosen by measurement, so
+    that a request at the family's default sampling writes 30 to 80 frames and 10 to 40 text ids
+    on average.
 
     Attributes:
-        backbone: ``backbone_architecture``.
-        model_type: the backbone's Hugging Face ``model_type``.
-        codec: the codec's kind.
-        codebook_size: codes per codebook.
+        backbone: its Hugging Face ``model_type``, a key of ``BACKBONES``.
+        codec: the codec's kind, one of ``CODECS``.
         end_bias: of the ids that end text or audio.
         ascii_bias: of the printable ASCII ids, so that text is mostly readable
             although the tokenizer knows 256 ids only.
     """
 
-    backbone: str
-    model_type: str
-    codec: str
-    codebook_size: int
-    end_bias: float
-    ascii_bias: float
+    backbone: str = "qwen3"
+    codec: str = "dac"
+    end_bias: float = 2.3
+    ascii_bias: float = 1.0
 
 
 _RECIPES = {
-    "bagpiper": _Recipe("Qwen3ForCausalLM", "qwen3", "xcodec", 1024, 2.35, 1.7),
-    "opuslm": _Recipe("Olmo2ForCausalLM", "olmo2", "dac", 1024, 3.8, 2.7),
-    "opuslm-dialogue": _Recipe("LlamaForCausalLM", "llama", "dac", 1024, 3.6, 2.6),
-    "demo": _Recipe("Qwen3ForCausalLM", "qwen3", "dac", 256, 2.3, 1.0),
+    "bagpiper": Recipe("qwen3", "xcodec", 2.35, 1.7),
+    "opuslm": Recipe("olmo2", "dac", 3.8, 2.7),
+    "opuslm-dialogue": Recipe("llama", "dac", 3.6, 2.6),
+    "demo": Recipe("qwen3", "dac", 2.3, 1.0),
 }
 
 
 def make_tiny(
     family: str, directory: str | Path, seed: int = 0, hidden: int = 64, layers: int = 2
 ) -> Path:
-    """Writes a complete model directory with random float32 weights.
+    """Writes a complete model directory of a served family; see :func:`make_tiny_of`.
 
     Args:
         family: a key of ``FAMILIES``.
+
+    Raises:
+        ValueError: no such family, or ``hidden`` is not a positive multiple of 64.
+    """
+    if family not in _RECIPES:
+        raise ValueError(f"no family {family!r}; there are {', '.join(sorted(_RECIPES))}")
+    return make_tiny_of(FAMILIES[family], _RECIPES[family], directory, seed, hidden, layers)
+
+
+def make_tiny_of(
+    spec: StreamSpec,
+    recipe: Recipe,
+    directory: str | Path,
+    seed: int = 0,
+    hidden: int = 64,
+    layers: int = 2,
+) -> Path:
+    """Writes a complete model directory with random float32 weights.
+
+    Args:
+        spec: of any family whose tokenizer may be one of bytes.
         directory: created if it does not exist; files in it are overwritten.
         seed: of the weights and the codec. The same arguments give the same bytes.
         hidden: width, a multiple of 64. From 256 on heads are 64 wide, else 32.
@@ -79,13 +105,19 @@ def make_tiny(
         The directory.
 
     Raises:
-        ValueError: no such family, or ``hidden`` is not a positive multiple of 64.
+        ValueError: no such backbone or codec, ``hidden`` is not a positive multiple of 64, or
+            the streams' sizes are none of a codec's.
     """
-    if family not in _RECIPES:
-        raise ValueError(f"no family {family!r}; there are {', '.join(sorted(_RECIPES))}")
+    if recipe.backbone not in BACKBONES or recipe.codec not in CODECS:
+        raise ValueError(
+            f"{recipe.backbone} is none of {', '.join(BACKBONES)}, "
+            f"or {recipe.codec} none of {', '.join(CODECS)}"
+        )
     if hidden < 64 or hidden % 64:
         raise ValueError(f"hidden is {hidden}, not a positive multiple of 64")
-    recipe, spec = _RECIPES[family], FAMILIES[family]
+    sizes = {stream.size for stream in spec.streams[spec.codec_first_stream :]}
+    if len(sizes) != 1:
+        raise ValueError(f"codebooks of one codec have one size, not {sorted(sizes)}")
     path = Path(directory)
     path.mkdir(parents=True, exist_ok=True)
     spec.save(path)
@@ -115,13 +147,13 @@ def _byte_characters() -> list[str]:
     return [chr(byte) if byte in printable else chr(next(others)) for byte in range(256)]
 
 
-def _config(recipe: _Recipe, spec: StreamSpec, hidden: int, layers: int) -> dict[str, Any]:
+def _config(recipe: Recipe, spec: StreamSpec, hidden: int, layers: int) -> dict[str, Any]:
     head_dim = 64 if hidden >= 256 else 32
     heads = hidden // head_dim
     return {
         "architectures": ["SpeechLM"],
-        "backbone_architecture": recipe.backbone,
-        "model_type": recipe.model_type,
+        "backbone_architecture": BACKBONES[recipe.backbone],
+        "model_type": recipe.backbone,
         "vocab_size": spec.vocab_size,
         "hidden_size": hidden,
         "intermediate_size": 3 * hidden,
@@ -140,7 +172,7 @@ def _config(recipe: _Recipe, spec: StreamSpec, hidden: int, layers: int) -> dict
 
 
 def _weights(
-    recipe: _Recipe, spec: StreamSpec, config: dict[str, Any], seed: int
+    recipe: Recipe, spec: StreamSpec, config: dict[str, Any], seed: int
 ) -> dict[str, Tensor]:
     """All tensors by name.
 
@@ -209,15 +241,11 @@ def _body_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _make_codec(recipe: _Recipe, spec: StreamSpec, directory: Path, seed: int) -> None:
+def _make_codec(recipe: Recipe, spec: StreamSpec, directory: Path, seed: int) -> None:
     from vocoder_service import tiny  # needs the codec classes, also slow to import
 
+    streams = spec.streams[spec.codec_first_stream :]
     make = {"xcodec": tiny.make_tiny_xcodec, "dac": tiny.make_tiny_dac}[recipe.codec]
-    make(
-        directory,
-        seed,
-        num_codebooks=spec.num_streams - spec.codec_first_stream,
-        codebook_size=recipe.codebook_size,
-    )
+    make(directory, seed, num_codebooks=len(streams), codebook_size=streams[0].size)
     if spec.codec_first_stream:
         tiny.make_tiny_ssl(directory.parent / SSL_FOLDER, seed, units=spec.streams[0].size)

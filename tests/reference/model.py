@@ -55,7 +55,8 @@ class Model:
         self.spec = spec = files.spec
         weights = {name: tensor.to(dtype) for name, tensor in files.tensors()}
         self._stream_embedding = weights.pop(STREAM_EMBEDDING)
-        self._head = weights.pop("lm_head.weight")
+        tied = files.config["tie_word_embeddings"]
+        self._head = weights["model.embed_tokens.weight"] if tied else weights.pop("lm_head.weight")
         self._body = _body(files.config, weights, dtype)
         self._embedding = self._body.get_input_embeddings().weight
         self.max_model_len = int(files.config["max_position_embeddings"])
@@ -91,6 +92,9 @@ class Model:
     def embed(self, rows: Sequence[Row]) -> Tensor:
         """Input embeddings of rows of ids: ``[N][S]`` to ``[N, H]``."""
         ids = torch.tensor([list(row) for row in rows])
+        if self.spec.pad_embedding == "pad":
+            for s, stream in enumerate(self.spec.streams[1:], start=1):
+                ids[:, s][ids[:, s] == 0] = stream.pad_id
         embedded = self._embedding[ids]
         if self.spec.pad_embedding == "zero":
             embedded[:, 1:][ids[:, 1:] == 0] = 0

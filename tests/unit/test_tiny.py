@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from safetensors.torch import save_file
 
 from engine_adapter.checkpoint import STREAM_EMBEDDING, CheckpointError, ModelDirectory
 from engine_adapter.families import FAMILIES
-from engine_adapter.tiny import make_tiny
+from engine_adapter.tiny import Recipe, make_tiny, make_tiny_of
 from engine_adapter.tokenizer import SpeechTokenizer
 
 TEXT = "Grüße, 世界! 🙂\n"
@@ -96,6 +97,19 @@ def test_larger_body(tmp_path: Path) -> None:
 def test_refuses(family: str, hidden: int, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no family 'nobody'|hidden is"):
         make_tiny(family, tmp_path, hidden=hidden)
+
+
+def test_refuses_what_no_model_is_made_of(tmp_path: Path) -> None:
+    spec = FAMILIES["demo"]
+    odd = replace(spec.streams[-1], first_id=spec.streams[-1].first_id + 1, size=255)
+    for changed, recipe, match in (
+        (spec, Recipe(backbone="gpt"), "gpt is none of qwen3"),
+        (spec, Recipe(codec="mp3"), "mp3 none of dac"),
+        (replace(spec, streams=(*spec.streams[:-1], odd)), Recipe(), r"one size, not \[255, 256\]"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            make_tiny_of(changed, recipe, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.parametrize("name", ["config.json", "speech.json", "model.safetensors"])

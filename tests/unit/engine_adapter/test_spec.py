@@ -93,3 +93,15 @@ def test_guidance_needs_an_unconditional_prompt() -> None:
     assert replace(DEMO, cfg_scale=2).cfg_scale == 2
     with pytest.raises(SpecError, match="unconditional"):
         replace(OPUSLM, cfg_scale=2)
+
+
+@pytest.mark.parametrize("name", ["boundary", "head_bias", "pad_embedding", "unconditional"])
+def test_a_rule_that_does_not_exist_is_refused(name: str) -> None:
+    with pytest.raises(SpecError, match=f"{name}: 'none of them'"):
+        StreamSpec.from_dict({**DEMO.to_dict(), name: "none of them"})
+
+
+def test_text_that_could_not_end_is_refused() -> None:
+    assert DIALOGUE.text is not None
+    with pytest.raises(SpecError, match="end id"):
+        replace(DIALOGUE, text=replace(DIALOGUE.text, end_ids=()))
