@@ -3,10 +3,6 @@
 
 run := .venv/bin/
 fast := not engine and not serve
-# Two services more than CI has time for; what they guard has fast tests, too.
-ifeq ($(CI),true)
-left_out := --ignore=tests/serve/test_conversation.py --ignore=tests/serve/test_guards.py
-endif
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -20,7 +16,7 @@ serve: setup ## serve the default model as serve_config.yaml says
 test: lint types ## lint, types and every test
 	@requirements/debian
 	$(run)pytest -m '$(fast)' -n 2
-	$(run)pytest -m 'not ($(fast))' $(left_out)
+	$(run)pytest -m 'not ($(fast))' -n 2 --dist loadgroup
 
 lint: setup ## ruff: rules and format
 	$(run)ruff check

@@ -93,10 +93,11 @@ class Client:
             if answer.is_error:
                 await answer.aread()
             _check(answer)
+            spent = server_timing(answer.headers["server-timing"])
             async for piece in answer.aiter_raw():
                 arrivals.append(time.perf_counter() - began)
                 pieces.append(len(piece) / _BYTES_PER_SECOND)
-        return Playback(tuple(arrivals), tuple(pieces))
+        return Playback(tuple(arrivals), tuple(pieces), spent)
 
     async def streams(self, requests: list[Request]) -> list[Playback]:
         """All at once."""
@@ -117,6 +118,12 @@ async def connect(url: str) -> AsyncIterator[Client]:
         raise CommandError(f"nothing listens at {url}; start it with: make serve") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise CommandError(f"{url}: {error or type(error).__name__}") from error
+
+
+def server_timing(header: str) -> dict[str, float]:
+    """Seconds by name, of a ``server-timing`` header whose entries all have a duration."""
+    entries = (entry.split(";dur=") for entry in header.split(", "))
+    return {name: float(milliseconds) / 1000 for name, milliseconds in entries}
 
 
 def _check(answer: httpx.Response) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 import numpy as np
@@ -64,10 +64,12 @@ class Playback:
     Attributes:
         arrivals: seconds from sending the request to each piece of audio.
         pieces: seconds of audio in each.
+        spent: seconds that the service says it spent on each step to the first audio, in order.
     """
 
     arrivals: tuple[float, ...]
     pieces: tuple[float, ...]
+    spent: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def audio_seconds(self) -> float:
@@ -97,3 +99,8 @@ class Playback:
             for audio, arrival in zip(had, self.arrivals[1:], strict=False)
         )
         return min(left, default=self.audio_seconds)
+
+    @property
+    def underrun(self) -> float:
+        """Seconds that playback stood still for want of audio, at most; 0 if it never did."""
+        return max(0.0, -self.headroom)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from deployments.guards.audit import AuditRecord
@@ -12,7 +13,7 @@ from deployments.replica_errors import FAILURES, failure, refusal, unavailable
 
 async def begin(
     events: Any, accept_timeout: float, retry_after: int, audit: AuditRecord
-) -> tuple[Accepted, Any]:
+) -> tuple[Accepted, float, Any]:
     """Waits for the first result, so that a refusal has a status.
 
     Args:
@@ -22,14 +23,16 @@ async def begin(
         audit: learns of the acceptance.
 
     Returns:
-        The replica's first event, and the one behind it.
+        The replica's first event, the seconds it took to come, and the event behind it.
 
     Raises:
         ApiError: refused, failed before any result, or no replica answers.
     """
+    began = time.monotonic()
     try:
         async with asyncio.timeout(accept_timeout):
             accepted = await anext(events)
+        accept = time.monotonic() - began
         if isinstance(accepted, Refused):
             raise refusal(accepted, retry_after)
         audit.accepted(accepted.seed)
@@ -44,4 +47,4 @@ async def begin(
         raise
     except FAILURES as error:
         raise failure(error, retry_after) from error
-    return accepted, first
+    return accepted, accept, first

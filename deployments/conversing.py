@@ -71,7 +71,7 @@ class Answer:
             ApiError: refused, failed before any piece, or no replica answers.
         """
         events = engines.answer(call)
-        accepted, first = await begin(events, accept_timeout, retry_after, audit)
+        accepted, _, first = await begin(events, accept_timeout, retry_after, audit)
         return cls(accepted, first, events, retry_after, audit)
 
     async def pieces(self) -> AsyncIterator[TextPiece | bytes]:

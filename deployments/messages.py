@@ -70,6 +70,24 @@ class Accepted:
 
 
 @dataclass(frozen=True)
+class FirstAudio:
+    """The first PCM of a request, and what the replica spent its time on until then.
+
+    Attributes:
+        pcm: as the pieces that follow.
+        prefill: seconds until the engine had the first row, which it may have waited for a place
+            to begin with.
+        frames: seconds until there were enough frames to decode.
+        vocoder: seconds until they were PCM.
+    """
+
+    pcm: bytes
+    prefill: float
+    frames: float
+    vocoder: float
+
+
+@dataclass(frozen=True)
 class Refused:
     """Last event of a request that is not served, or no further.
 
@@ -108,4 +126,4 @@ def usage(input_tokens: int, output_tokens: int) -> dict[str, int]:
 
 
 # bytes: PCM, signed 16-bit little-endian mono, never empty.
-SpeechEvent = Accepted | Refused | bytes | Finished
+SpeechEvent = Accepted | Refused | FirstAudio | bytes | Finished

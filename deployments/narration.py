@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
 from deployments.audio.joining import Joiner
-from deployments.messages import Finished
+from deployments.messages import Finished, FirstAudio
 from deployments.vocoding import Vocoding
 from engine_adapter.engine import SpeechEngine
 from engine_adapter.request import MAX_SEED, FinishReason, ResolvedRequest
@@ -25,6 +26,34 @@ def utterance_seed(seed: int, index: int) -> int:
     return int.from_bytes(digest) & MAX_SEED
 
 
+class _Opening:
+    """Tells the first PCM of a request from the others, and measures how it came about."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._row: float | None = None
+        self._vocoder = 0.0
+        self._heard = False
+
+    def row(self) -> None:
+        """The engine has written something."""
+        if self._row is None:
+            self._row = time.monotonic()
+
+    def waited(self, seconds: float) -> None:
+        """For the vocoder, in all so far."""
+        self._vocoder = seconds
+
+    def event(self, pcm: bytes) -> bytes | FirstAudio:
+        """What to send."""
+        if self._heard:
+            return pcm
+        self._heard = True
+        assert self._row is not None, "audio is made of rows"
+        frames = time.monotonic() - self._row - self._vocoder
+        return FirstAudio(pcm, self._row - self._began, frames, self._vocoder)
+
+
 class Narrator:
     """Has an engine and a vocoder speak the utterances of requests."""
 
@@ -38,7 +67,7 @@ class Narrator:
         utterances: Sequence[ResolvedRequest],
         pauses: Sequence[float],
         max_frames: int | None,
-    ) -> AsyncGenerator[bytes | Finished, None]:
+    ) -> AsyncGenerator[FirstAudio | bytes | Finished, None]:
         """PCM at the codec's rate, then ``Finished``.
 
         Args:
@@ -51,7 +80,7 @@ class Narrator:
             GenerationError: the engine could not finish an utterance.
             VocoderError: its audio could not be decoded.
         """
-        joiner = Joiner(self._vocoding.codec.sample_rate)
+        joiner, opening = Joiner(self._vocoding.codec.sample_rate), _Opening()
         reason: FinishReason = "stop"
         frames = prompt_rows = 0
         for index, utterance in enumerate(utterances):
@@ -61,22 +90,22 @@ class Narrator:
                     break
                 utterance = replace(utterance, max_frames=max_frames - frames)
             if index > 0 and (pcm := joiner.end_utterance(pauses[index - 1])):
-                yield pcm
+                yield opening.event(pcm)
             prompt_rows += len(utterance.prompt)
-            async with aclosing(self._utterance(request_id, utterance)) as events:
+            async with aclosing(self._utterance(request_id, utterance, opening)) as events:
                 async for event in events:
                     if isinstance(event, Finished):
                         frames += event.output_tokens
                         if event.finish_reason == "length":
                             reason = "length"
                     elif pcm := joiner.piece(event):
-                        yield pcm
+                        yield opening.event(pcm)
         if pcm := joiner.finish():
-            yield pcm
+            yield opening.event(pcm)
         yield Finished(reason, prompt_rows, frames)
 
     async def _utterance(
-        self, request_id: str, resolved: ResolvedRequest
+        self, request_id: str, resolved: ResolvedRequest, opening: _Opening
     ) -> AsyncGenerator[bytes | Finished, None]:
         reason: FinishReason | None = None
         frames = 0
@@ -85,10 +114,15 @@ class Narrator:
         try:
             await sound.open()
             async for chunk in chunks:
+                opening.row()
                 reason = chunk.finish_reason
                 frames += len(chunk.codes)
-                yield await sound.add(chunk.codes)
-            yield await sound.finish()
+                pcm = await sound.add(chunk.codes)
+                opening.waited(sound.seconds)
+                yield pcm
+            pcm = await sound.finish()
+            opening.waited(sound.seconds)
+            yield pcm
         finally:
             sound.abort()
             await chunks.aclose()

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from deployments.beginning import begin
 from deployments.errors import ApiError
 from deployments.guards.audit import AuditRecord
-from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
+from deployments.messages import Accepted, Finished, FirstAudio, Refused, SpeechCall, SpeechEvent
 from deployments.replica_errors import FAILURES, failure, refusal
 
 
@@ -27,20 +27,24 @@ class Speech:
 
     Attributes:
         accepted: the replica's first event.
+        accept: seconds until it came.
+        first: its first audio.
         finished: the replica's last event; None until ``pcm`` is exhausted.
     """
 
     def __init__(
         self,
         accepted: Accepted,
-        first: bytes,
+        accept: float,
+        first: FirstAudio,
         events: Any,
         retry_after: int,
         audit: AuditRecord,
     ) -> None:
         self.accepted = accepted
+        self.accept = accept
+        self.first = first
         self.finished: Finished | None = None
-        self._first = first
         self._events = events
         self._retry_after = retry_after
         self._audit = audit
@@ -65,10 +69,10 @@ class Speech:
             ApiError: refused, failed before any audio, or no replica answers.
         """
         events = engines.speak(call)
-        accepted, first = await begin(events, accept_timeout, retry_after, audit)
-        if not isinstance(first, bytes):
+        accepted, accept, first = await begin(events, accept_timeout, retry_after, audit)
+        if not isinstance(first, FirstAudio):
             raise ApiError(500, "the model made no audio for this input")
-        return cls(accepted, first, events, retry_after, audit)
+        return cls(accepted, accept, first, events, retry_after, audit)
 
     def cancel(self) -> None:
         """Ends the work; of ``pcm`` no more is wanted."""
@@ -80,7 +84,7 @@ class Speech:
         Raises:
             ApiError: generation failed; what came is not the whole.
         """
-        yield self._counted(self._first)
+        yield self._counted(self.first.pcm)
         event: SpeechEvent
         try:
             async for event in self._events:

@@ -7,6 +7,7 @@ import contextvars
 import logging
 import time
 import uuid
+from collections.abc import Awaitable
 from typing import Any
 
 import numpy as np
@@ -81,12 +82,14 @@ class VocoderStream:
 
     Attributes:
         id: unique.
+        seconds: spent waiting for the vocoder.
     """
 
     def __init__(
         self, stream_id: str, vocoding: Vocoding, vocoder: Any, groups: FrameGroups
     ) -> None:
         self.id = stream_id
+        self.seconds = 0.0
         self._vocoding = vocoding
         self._vocoder = vocoder
         self._groups = groups
@@ -105,7 +108,7 @@ class VocoderStream:
         group = self._groups.add(codes[:, self._vocoding.first_codec_stream :], load)
         if group is None:
             return b""
-        return self._heard(await self._vocoder.push.remote(self.id, group))
+        return await self._heard(self._vocoder.push.remote(self.id, group))
 
     async def finish(self) -> bytes:
         """The rest of the PCM.
@@ -113,12 +116,16 @@ class VocoderStream:
         Raises:
             VocoderError: it could not be decoded.
         """
-        return self._heard(await self._vocoder.finish.remote(self.id, self._groups.rest()))
+        return await self._heard(self._vocoder.finish.remote(self.id, self._groups.rest()))
 
     def abort(self) -> None:
         """Frees what it holds, if it has not finished."""
         self._vocoding.end(self.id)
 
-    def _heard(self, decoded: Decoded) -> bytes:
-        self._vocoding.load.learn(decoded.load, time.monotonic())
+    async def _heard(self, answer: Awaitable[Decoded]) -> bytes:
+        began = time.monotonic()
+        decoded = await answer
+        now = time.monotonic()
+        self.seconds += now - began
+        self._vocoding.load.learn(decoded.load, now)
         return decoded.pcm

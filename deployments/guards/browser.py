@@ -16,6 +16,7 @@ _API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 _EXPOSED = [
     "retry-after",
+    "server-timing",
     "x-finish-reason",
     "x-request-id",
     "x-sample-rate",

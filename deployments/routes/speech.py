@@ -50,6 +50,7 @@ def router(catalog: Catalog) -> APIRouter:
         headers = {
             "x-seed": str(speech.accepted.seed),
             "x-sample-rate": str(sound.sample_rate),
+            "server-timing": _server_timing(speech),
         }
         if body.stream_format == "sse":
             events = _events(speech, sound)
@@ -81,6 +82,18 @@ def _call(body: SpeechBody, model: ServedModel, request_id: str, catalog: Catalo
     catalog.require_duration(body.max_duration_seconds)
     utterances = model.utterances(body.input, normalized=body.normalize)
     return body.call(request_id, utterances, seed=body.seed, seconds=body.max_duration_seconds)
+
+
+def _server_timing(speech: Speech) -> str:
+    """What the time to first audio was spent on, as W3C's Server Timing says it."""
+    first = speech.first
+    spent = {
+        "accept": speech.accept,
+        "prefill": first.prefill,
+        "frames": first.frames,
+        "vocoder": first.vocoder,
+    }
+    return ", ".join(f"{name};dur={1000 * seconds:.1f}" for name, seconds in spent.items())
 
 
 async def _encoded(speech: Speech, sound: Sound) -> AsyncIterator[bytes]:

@@ -17,16 +17,6 @@ from tests.reference.requests import Case, stable_requests
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where processes share the tests, those of one family stay together: it has few engines."""
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.parent == here:
-            parameters = getattr(item, "callspec", None)
-            family = None if parameters is None else parameters.params.get("family")
-            item.add_marker(pytest.mark.xdist_group(family or item.path.stem))
-
-
 @pytest.fixture(scope="session", params=list(FAMILIES))
 def family(request: pytest.FixtureRequest) -> str:
     """Each family in turn; tests of one family run together."""

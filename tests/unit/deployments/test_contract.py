@@ -15,7 +15,15 @@ from deployments.audio import wav
 from deployments.audio.reading import read_audio
 from deployments.catalog import Catalog, ServedModel
 from deployments.ingress import create_app
-from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent, Utterance
+from deployments.messages import (
+    Accepted,
+    Finished,
+    FirstAudio,
+    Refused,
+    SpeechCall,
+    SpeechEvent,
+    Utterance,
+)
 from deployments.model_card import ModelCard
 from deployments.settings import ServiceSettings
 from deployments.text.english import normalize
@@ -27,7 +35,8 @@ WAV = GOOD | {"response_format": "wav"}
 HELLO = (Utterance("Hello."),)
 CARD = ModelCard("demo", ("slt", "rms"), 1.5, "none")
 Script = Sequence[SpeechEvent | Exception]
-SPOKEN: Script = (Accepted(7, 16_000), PCM[:600], PCM[600:], Finished("stop", 9, 21))
+FIRST = FirstAudio(PCM[:600], prefill=0.02, frames=0.25, vocoder=0.0301)
+SPOKEN: Script = (Accepted(7, 16_000), FIRST, PCM[600:], Finished("stop", 9, 21))
 
 
 class Events:
@@ -289,9 +298,9 @@ async def test_a_body_that_is_too_large_is_413(stated: bool) -> None:
         ([Refused(400, "seed: too large", "seed")], 400, "invalid_request_error", False),
         ([Accepted(1, 16_000), Refused(503, "the engine is dead")], 503, "unavailable", True),
         ([Accepted(1, 16_000), Finished("stop", 9, 0)], 500, "server_error", False),
-        ([Accepted(1, 16_000), PCM, Refused(503, "dead")], 503, "unavailable", True),
-        ([Accepted(1, 16_000), PCM], 500, "server_error", False),
-        ([Accepted(1, 16_000), PCM, KeyError("a bug")], 500, "server_error", False),
+        ([Accepted(1, 16_000), FIRST, Refused(503, "dead")], 503, "unavailable", True),
+        ([Accepted(1, 16_000), FIRST], 500, "server_error", False),
+        ([Accepted(1, 16_000), FIRST, KeyError("a bug")], 500, "server_error", False),
     ],
 )
 async def test_what_a_replica_refuses_or_breaks_has_a_status(
@@ -305,7 +314,7 @@ async def test_what_a_replica_refuses_or_breaks_has_a_status(
 
 
 async def test_a_stream_that_breaks_off_is_no_whole_answer() -> None:
-    events: Script = [Accepted(1, 16_000), PCM, Refused(503, "the engine is dead")]
+    events: Script = [Accepted(1, 16_000), FIRST, Refused(503, "the engine is dead")]
     async with client(StandIn(events), raises=True) as http:
         # A server turns this into a connection that is closed before the end of the body.
         with pytest.raises(RuntimeError):
@@ -332,6 +341,9 @@ async def test_the_answer(
     headers = response.headers
     assert headers["content-type"] == f"audio/{changes.get('response_format', 'wav')}"
     assert (headers["x-seed"], headers["x-sample-rate"]) == ("7", rate)
+    accept, *rest = headers["server-timing"].split(", ")
+    assert accept.startswith("accept;dur=")
+    assert rest == ["prefill;dur=20.0", "frames;dur=250.0", "vocoder;dur=30.1"]
     assert ("content-length" in headers) == (not streams)
     assert headers.get("x-finish-reason") == (None if streams else "stop")
     if content is not None:
@@ -372,7 +384,7 @@ async def test_events_carry_the_audio_and_end_with_usage() -> None:
 
 
 async def test_events_that_break_off_end_with_the_error() -> None:
-    events: Script = [Accepted(1, 16_000), PCM, Refused(503, "the engine is dead")]
+    events: Script = [Accepted(1, 16_000), FIRST, Refused(503, "the engine is dead")]
     async with client(StandIn(events)) as http:
         response = await http.post("/v1/audio/speech", json=body(stream_format="sse"))
     *_, last = events_of(response)

@@ -168,6 +168,11 @@ def test_pieces_may_be_cut_anywhere(page: Page, script: Script, downloads: Path)
 
 
 def test_it_can_be_played_again(page: Page, script: Script) -> None:
+    async def events() -> AsyncIterator[bytes]:
+        yield delta(tone(5))  # longer than a busy browser takes to answer
+        yield DONE
+
+    script.events = events
     page.wait_ready()
     page.say()
     page.click("again")

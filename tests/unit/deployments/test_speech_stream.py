@@ -13,7 +13,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from deployments.catalog import Catalog, ServedModel
 from deployments.ingress import create_app
-from deployments.messages import Accepted, Finished, Refused, SpeechCall, SpeechEvent
+from deployments.messages import Accepted, Finished, FirstAudio, Refused, SpeechCall, SpeechEvent
 from deployments.model_card import ModelCard
 from deployments.settings import ServiceSettings
 
@@ -36,7 +36,7 @@ class Events:
             yield refusals.pop(0)
             return
         yield Accepted(self.call.seed or 0, RATE)
-        yield b"\1\1" * RATE
+        yield FirstAudio(b"\1\1" * RATE, 0.01, 0.1, 0.02)
         while "forever" in self.call.utterances[0].text:
             await asyncio.sleep(0.001)
             yield b"\2\2" * 10
