@@ -1,21 +1,25 @@
 """Neural codecs of transformers behind one protocol: codes in, waveform out."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 import torch
-from safetensors import safe_open
 from torch import nn
 from transformers import DacModel, PreTrainedModel, XcodecModel
 
-from vocoder_service.frames import CodecShape, check_frames
+from vocoder_service.checkpoint import read_safetensors
+from vocoder_service.frames import CodecShape
 from vocoder_service.receptive_field import (
     context_frames,
     conv_layers,
+    frames_at_start,
     output_length,
     upsampling,
 )
+from vocoder_service.staged import check_codes, codebooks_used, load_encodec
+from vocoder_service.stages import Stages
 
 
 class Codec(CodecShape, Protocol):
@@ -24,6 +28,10 @@ class Codec(CodecShape, Protocol):
     @property
     def sample_rate(self) -> int:
         """Samples per second (Hz) of the decoded audio, one channel."""
+
+    @property
+    def stages(self) -> Stages | None:
+        """The parts of a decoder that remembers; None where context is all that it hears."""
 
     def decode(self, codes: torch.Tensor) -> torch.Tensor:
         """Decode int64 ``codes`` [batch, num_codebooks, T >= 1] from any device.
@@ -49,6 +57,7 @@ class TransformersCodec:
     decoder: ClassVar[str]
     sample_rate_key: ClassVar[str]
     num_codebooks_key: ClassVar[str]
+    stages: ClassVar[None] = None
 
     def __init__(self, model: PreTrainedModel, num_codebooks: int | None = None) -> None:
         """Serve ``model``, which must hold the decoding parts, on its device and in its dtype.
@@ -58,15 +67,14 @@ class TransformersCodec:
         """
         config: Any = model.config
         available: int = getattr(config, self.num_codebooks_key)
-        if num_codebooks is not None and not 1 <= num_codebooks <= available:
-            raise ValueError(f"the codec has 1 to {available} codebooks, not {num_codebooks}")
         self._model: Any = model.eval().requires_grad_(False)
         self._layers = conv_layers(getattr(model, self.decoder))
-        self.num_codebooks: int = num_codebooks or available
+        self.num_codebooks = codebooks_used(available, num_codebooks)
         self.codebook_size: int = config.codebook_size
         self.sample_rate: int = getattr(config, self.sample_rate_key)
         self.hop_length = upsampling(self._layers)
         self.left_context, self.right_context = context_frames(self._layers)
+        self.first_frames = frames_at_start(self._layers)
 
     @classmethod
     def load(
@@ -79,7 +87,7 @@ class TransformersCodec:
         for name in [name for name, _ in model.named_children()]:
             if name not in cls.decoding_parts:
                 delattr(model, name)
-        weights = _read_safetensors(directory, cls.decoding_parts)
+        weights = read_safetensors(directory, cls.decoding_parts)
         model.load_state_dict(weights, strict=True, assign=True)
         return cls(model.to(device=device, dtype=dtype), num_codebooks)
 
@@ -88,9 +96,7 @@ class TransformersCodec:
 
     @torch.inference_mode()
     def decode(self, codes: torch.Tensor) -> torch.Tensor:
-        batch, num_codebooks, frames = codes.shape
-        rows = codes.transpose(1, 2).reshape(batch * frames, num_codebooks)
-        check_frames(rows.cpu().numpy(), self.num_codebooks, self.codebook_size)
+        check_codes(codes, self.num_codebooks, self.codebook_size)
         # TensorFloat-32, cuDNN's default, would make a window differ from the one-shot decode.
         with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
             output = self._model.decode(audio_codes=codes.to(self._model.device), return_dict=True)
@@ -120,8 +126,12 @@ class DacCodec(TransformersCodec):
     num_codebooks_key = "n_codebooks"
 
 
-CODECS: dict[str, type[TransformersCodec]] = {"xcodec": XcodecCodec, "dac": DacCodec}
-"""Codec classes by the ``model_type`` of a checkpoint's config.json."""
+CODECS: dict[str, Callable[[Path, str, torch.dtype, int | None], Codec]] = {
+    "dac": DacCodec.load,
+    "encodec": load_encodec,
+    "xcodec": XcodecCodec.load,
+}
+"""What loads a codec, by the ``model_type`` of a checkpoint's config.json."""
 
 
 def load_codec(
@@ -145,18 +155,4 @@ def load_codec(
     model_type = json.loads((directory / "config.json").read_text()).get("model_type")
     if model_type not in CODECS:
         raise ValueError(f"unknown codec type {model_type!r}; known: {', '.join(sorted(CODECS))}")
-    return CODECS[model_type].load(directory, device, dtype, num_codebooks)
-
-
-def _read_safetensors(directory: Path, parts: tuple[str, ...]) -> dict[str, torch.Tensor]:
-    """The tensors whose names begin with one of ``parts``; others are not read."""
-    files = sorted(directory.glob("model*.safetensors"))
-    if not files:
-        raise FileNotFoundError(f"no model*.safetensors in {directory}")
-    tensors = {}
-    for file in files:
-        with safe_open(file, framework="pt") as opened:
-            for name in opened.keys():  # noqa: SIM118 (safe_open is not iterable)
-                if name.split(".", 1)[0] in parts:
-                    tensors[name] = opened.get_tensor(name)
-    return tensors
+    return CODECS[model_type](directory, device, dtype, num_codebooks)

@@ -32,6 +32,13 @@ class CodecShape(Protocol):
     def right_context(self) -> int:
         """Frames after a frame that its samples depend on."""
 
+    @property
+    def first_frames(self) -> int:
+        """Frames that must be known before the first can be decoded, unless there are no more.
+
+        At least right_context + 1.
+        """
+
     def num_samples(self, frames: int) -> int:
         """Exact length in samples of one decode of ``frames`` >= 1 frames.
 

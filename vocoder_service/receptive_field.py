@@ -15,6 +15,8 @@ class ConvLayer(NamedTuple):
     padding: int
     output_padding: int
     transposed: bool
+    reflects: bool = False
+    """Whether the signal is mirrored at its edges, instead of silence behind them."""
 
     def output_length(self, length: int) -> int:
         """Length of the output, by the formulas of torch.nn.Conv1d and ConvTranspose1d."""
@@ -76,14 +78,32 @@ def upsampling(layers: Iterable[ConvLayer]) -> int:
     return hop
 
 
-def context_frames(layers: Sequence[ConvLayer]) -> tuple[int, int]:
+def context_frames(layers: Sequence[ConvLayer], per_frame: int = 1) -> tuple[int, int]:
     """Frames to the left and to the right of a frame on which its samples depend.
 
-    Walks the samples 0 .. hop - 1 of frame 0 back through the layers. Everything in between is
-    covered too: an inner value that these samples read depends on no frame outside the result, so
-    a window with this much context has no zero-padded edge in any value that reaches its body.
+    Walks the samples of frame 0 back through the layers. Everything in between is covered too: an
+    inner value that these samples read depends on no frame outside the result, so a window with
+    this much context has no padded edge in any value that reaches its body.
+
+    Args:
+        per_frame: inputs of the first layer per frame.
+    """
+    first, last = 0, upsampling(layers) * per_frame - 1
+    for layer in reversed(layers):
+        first, last = layer.inputs_of(first, last)
+    beyond = last - (per_frame - 1)
+    return max(0, -(first // per_frame)), max(0, -(-beyond // per_frame))
+
+
+def frames_at_start(layers: Sequence[ConvLayer]) -> int:
+    """Frames that must be known before the first frame of a stream can be decoded.
+
+    That is one and the right context, or more where a layer mirrors what follows the start.
     """
     first, last = 0, upsampling(layers) - 1
     for layer in reversed(layers):
         first, last = layer.inputs_of(first, last)
-    return max(0, -first), max(0, last)
+        if layer.reflects:
+            last = max(last, -first)
+        first = max(0, first)
+    return last + 1

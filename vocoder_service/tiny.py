@@ -7,15 +7,19 @@ heard: different codes give different waves, neither silent nor clipped.
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from safetensors.torch import save_file
 from torch import nn
+from torch.nn.utils.parametrize import is_parametrized
 from transformers import (
     DacConfig,
     DacModel,
+    EncodecConfig,
+    EncodecModel,
     HubertConfig,
     HubertModel,
     XcodecConfig,
@@ -58,7 +62,7 @@ def make_tiny_xcodec(
             _randomise(getattr(model, name))
         for quantizer in model.quantizer.quantizers:
             quantizer.codebook.embed.normal_()  # zero in a new model: all codes sound the same
-        _make_audible(model, model.acoustic_decoder.conv2, num_codebooks, codebook_size)
+        _make_audible(model.decode, model.acoustic_decoder.conv2, num_codebooks, codebook_size)
     model.save_pretrained(directory)
 
 
@@ -85,7 +89,45 @@ def make_tiny_dac(
         _randomise(model)
         for quantizer in model.quantizer.quantizers:
             quantizer.codebook.weight.data.normal_()
-        _make_audible(model, model.decoder.conv2, num_codebooks, codebook_size)
+        _make_audible(model.decode, model.decoder.conv2, num_codebooks, codebook_size)
+    model.save_pretrained(directory)
+
+
+def make_tiny_encodec(
+    directory: str | Path,
+    seed: int,
+    num_codebooks: int = 4,
+    codebook_size: int = 1024,
+    causal: bool = True,
+) -> None:
+    """Write an EnCodec of 24 kHz and 320 samples per frame.
+
+    Raises:
+        ValueError: ``codebook_size`` is not a power of two.
+    """
+    # 24 kHz / 320. EncodecModel, too, rounds the last bandwidth down to whole codebooks.
+    bits_per_second = (num_codebooks + 0.5) * 75 * _bits(codebook_size)
+    config = EncodecConfig(
+        target_bandwidths=[bits_per_second / 1000],
+        codebook_size=codebook_size,
+        hidden_size=16,
+        num_filters=4,
+        upsampling_ratios=_RATIOS,
+        use_causal_conv=causal,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model: Any = EncodecModel(config).eval()
+        _randomise(model)
+        _make_varied(model.encoder, model.encoder.layers[-1].conv)
+        _lengthen_memory(model.decoder.layers[1].lstm)
+        for layer in model.quantizer.layers:
+            layer.codebook.embed.normal_()
+
+        def decode(audio_codes: torch.Tensor) -> None:
+            model.decode(audio_codes[None], audio_scales=[None])
+
+        _make_audible(decode, model.decoder.layers[-1].conv, num_codebooks, codebook_size)
     model.save_pretrained(directory)
 
 
@@ -133,27 +175,56 @@ def _randomise(part: nn.Module) -> None:
     """
     for module in part.modules():
         if isinstance(module, nn.ConvTranspose1d):
-            fan_in = module.in_channels * module.kernel_size[0] / module.stride[0]
+            fan_in = module.in_channels // module.groups * module.kernel_size[0] / module.stride[0]
         elif isinstance(module, nn.Conv1d | nn.Linear):
             fan_in = module.weight[0].numel()
         else:
             continue
-        module.weight.normal_(std=1 / math.sqrt(2 * fan_in))
+        weight = torch.empty_like(module.weight)
+        _set_weight(module, weight.normal_(std=1 / math.sqrt(2 * fan_in)))
         if module.bias is not None:
             module.bias.normal_(std=0.1)
 
 
 @torch.no_grad()
-def _make_audible(model: Any, last: nn.Conv1d, num_codebooks: int, codebook_size: int) -> None:
+def _make_varied(encoder: nn.Module, last: nn.Conv1d) -> None:
+    """Scale the encoder's last layer so that each value of noise has mean 0, variance 1."""
+    spread, mean = torch.std_mean(encoder(torch.randn(1, 1, 16000) / 3), dim=(0, 2))
+    _set_weight(last, last.weight / spread[:, None, None])
+    cast(nn.Parameter, last.bias).sub_(mean).div_(spread)
+
+
+@torch.no_grad()
+def _lengthen_memory(lstm: nn.LSTM) -> None:
+    """Have a new LSTM, which forgets half of what it knows at every step, forget 2 %."""
+    width = lstm.hidden_size
+    for layer in range(lstm.num_layers):
+        getattr(lstm, f"bias_ih_l{layer}")[width : 2 * width] = 4.0
+
+
+def _set_weight(module: Any, weight: torch.Tensor) -> None:
+    if is_parametrized(module):  # by its norm: in place, nothing would change
+        module.weight = weight
+    else:
+        module.weight.copy_(weight)
+
+
+@torch.no_grad()
+def _make_audible(
+    decode: Callable[..., Any], last: nn.Conv1d, num_codebooks: int, codebook_size: int
+) -> None:
     """Scale the decoder's last layer so that two seconds of random codes have mean 0, peak 0.5.
 
     DAC's final tanh is nearly linear up to there.
+
+    Args:
+        decode: takes ``audio_codes`` [1, num_codebooks, frames].
     """
     codes = torch.randint(codebook_size, (1, num_codebooks, 2 * _FRAME_RATE))
     outputs: list[torch.Tensor] = []
     with last.register_forward_hook(lambda _module, _args, output: outputs.append(output)):
-        model.decode(audio_codes=codes)
+        decode(audio_codes=codes)
     (wave,) = outputs
     gain = _PEAK / (wave - wave.mean()).abs().max()
-    last.weight.mul_(gain)
+    _set_weight(last, last.weight * gain)
     cast(nn.Parameter, last.bias).sub_(wave.mean()).mul_(gain)

@@ -1,5 +1,6 @@
 """Decoding windows of many streams together, exactly."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,7 +9,8 @@ from numpy.typing import NDArray
 
 from vocoder_service.codec import Codec
 from vocoder_service.frames import check_frames
-from vocoder_service.windows import StreamWindows, Window
+from vocoder_service.recall import decode_recalling, pad
+from vocoder_service.windows import Memory, StreamWindows, Window
 
 Pcm = NDArray[np.int16]
 """Mono samples, int16 [samples]."""
@@ -39,6 +41,9 @@ class Vocoder:
       its full left context, and its last frame stays the last of the tensor, where the decoder's
       own edge is that of the one-shot decode;
     - never to one that is a whole stream, which only goes with windows padded to its length.
+
+    Where the decoder remembers, the latents of a window are padded by the same rules, and windows
+    of one stream are decoded one after the other.
     """
 
     def __init__(self, codec: Codec) -> None:
@@ -49,16 +54,24 @@ class Vocoder:
 
         Makes one call of the codec per distinct length of whole-stream windows, and one more if
         another window is longer than those: no grouping needs fewer. Memory is bounded by the
-        caller's choice of ``windows``.
+        caller's choice of ``windows``. If the call fails, no stream remembers any of it.
 
         Raises:
             ValueError: a code out of range, or a sample that is not finite.
+            RuntimeError: the decoder remembers, and a window of a stream was left out.
         """
         parts: list[Pcm] = [np.empty(0, np.int16)] * len(windows)
-        for length, members in _group_by_length(windows).items():
-            group = [windows[index] for index in members]
-            for index, pcm in zip(members, self._decode_padded(group, length), strict=True):
-                parts[index] = pcm
+        memories: dict[Memory, Memory] = {}
+        for turn in self._turns(windows):
+            lengths = _group_by_length([windows[index] for index in turn])
+            for length, members in lengths.items():
+                indices = [turn[member] for member in members]
+                group = [windows[index] for index in indices]
+                pcms = self._decode_padded(group, length, memories)
+                for index, pcm in zip(indices, pcms, strict=True):
+                    parts[index] = pcm
+        for memory, after in memories.items():
+            memory.state, memory.frame = after.state, after.frame
         return parts
 
     def decode_all(self, codes: NDArray[np.integer]) -> Pcm:
@@ -76,23 +89,46 @@ class Vocoder:
         right = codec.right_context
         cut = max(0, (len(codes) - right - 1) // _LONG_WINDOW * _LONG_WINDOW + right)
         windows = stream.push(codes[:cut]) + stream.finish(codes[cut:])
-        parts = [self._decode_padded([window], len(window.codes))[0] for window in windows]
+        parts = [self.decode([window])[0] for window in windows]
         return np.concatenate([np.empty(0, np.int16), *parts])
 
-    def _decode_padded(self, windows: Sequence[Window], length: int) -> list[Pcm]:
-        """One call of the codec, every window padded to ``length`` frames."""
+    def _turns(self, windows: Sequence[Window]) -> list[list[int]]:
+        """Indices of the windows that may be decoded together."""
+        if self.codec.stages is None:
+            return [list(range(len(windows)))]
+        turns: list[list[int]] = []
+        seen: Counter[Memory] = Counter()
+        for index, window in enumerate(windows):
+            turn = seen[window.memory]
+            seen[window.memory] += 1
+            if turn == len(turns):
+                turns.append([])
+            turns[turn].append(index)
+        return turns
+
+    def _decode_padded(
+        self, windows: Sequence[Window], length: int, memories: dict[Memory, Memory]
+    ) -> list[Pcm]:
+        """One call of the codec, every window padded to ``length`` frames.
+
+        Args:
+            memories: what streams remember by now, if not what they did; the windows' are added.
+        """
         codec = self.codec
-        codes = np.zeros((len(windows), length, codec.num_codebooks), np.int64)
-        spans = []
-        for row, window in zip(codes, windows, strict=True):
-            frames = len(window.codes)
-            offset = length - frames if window.at_end else 0
-            row[offset : offset + frames] = window.codes
+        codes, offsets = pad(
+            [torch.from_numpy(window.codes) for window in windows], windows, length
+        )
+        if codec.stages is None:
+            audio = codec.decode(codes)
+        else:
+            audio, offsets = decode_recalling(codec.stages, windows, codes, offsets, memories)
+        pcm = to_int16(audio).cpu().numpy()
+        parts = []
+        for row, window, offset in zip(pcm, windows, offsets, strict=True):
             begin = offset * codec.hop_length
-            end = begin + codec.num_samples(frames) - window.trim_right
-            spans.append((begin + window.trim_left, end))
-        audio = to_int16(codec.decode(torch.from_numpy(codes).transpose(1, 2))).cpu().numpy()
-        return [row[begin:end] for row, (begin, end) in zip(audio, spans, strict=True)]
+            end = begin + codec.num_samples(len(window.codes)) - window.trim_right
+            parts.append(row[begin + window.trim_left : end])
+        return parts
 
 
 def _group_by_length(windows: Sequence[Window]) -> dict[int, list[int]]:

@@ -4,16 +4,23 @@ A decoder that is not causal needs frames on both sides of what it decodes. A wi
 *body* (the frames whose samples are wanted) with the codec's left and right context around it; the
 samples of the context are cut off after decoding. At the true start and end of a stream there is
 no context, and the window must end there too: the decoder pads with zeros at its edges, and the
-one-shot decode does the same at the same places.
+one-shot decode does the same at the same places. One that mirrors what it decodes needs enough of
+it to mirror: nothing is decoded before that much is known.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vocoder_service.frames import CodecShape, Frames, check_frames
+
+if TYPE_CHECKING:
+    import torch  # takes seconds, and who only cuts needs none of it
 
 # Shares of its time that a decoder is busy: below the first, windows are as small as their
 # schedule says, from the second on as large as it allows.
@@ -68,19 +75,39 @@ class WindowSchedule:
             exact = min(float(self.maximum), exact * self.growth)
 
 
+@dataclass(eq=False)
+class Memory:
+    """What a decoder that remembers keeps of a stream between two of its windows."""
+
+    state: torch.Tensor | None = None
+    frame: int = 0
+    """The state is that of the frames before this one."""
+
+
 @dataclass(frozen=True, eq=False)
 class Window:
     """Frames to decode at once, and what to cut off the decoded samples.
 
     ``codes`` is int64 [frames, num_codebooks]. ``at_start`` and ``at_end`` say that the first and
     last frame are those of the stream, so the decoder must see its own edge there.
+
+    A decoder that remembers decodes the windows of a stream once each and in order.
     """
 
     codes: Frames
+    begin: int
+    """Index in the stream of the first frame."""
+    body_end: int
+    """Index in the stream of the frame behind the body."""
     trim_left: int
     trim_right: int
-    at_start: bool
     at_end: bool
+    memory: Memory
+    """That of the stream."""
+
+    @property
+    def at_start(self) -> bool:
+        return self.begin == 0
 
 
 class StreamWindows:
@@ -88,7 +115,8 @@ class StreamWindows:
 
     Whoever pushes frames so decides how large windows are. The decoded and trimmed windows,
     joined, are the one-shot decode of all frames. Frames that no later window can need are
-    dropped: between calls at most left context + right context are kept.
+    dropped: between calls at most left context + right context are kept, or fewer than the frames
+    that the first window needs.
     """
 
     def __init__(self, codec: CodecShape, maximum: int) -> None:
@@ -101,6 +129,7 @@ class StreamWindows:
         self._kept: Frames = np.empty((0, codec.num_codebooks), np.int64)
         self._kept_from = 0  # index in the stream of the first kept frame
         self._body = 0  # index in the stream of the first frame of the next body
+        self._memory = Memory()
         self.finished = False
 
     @property
@@ -119,7 +148,7 @@ class StreamWindows:
         codec = self._codec
         self._append(frames)
         windows = []
-        decodable = self._end - codec.right_context
+        decodable = self._end - codec.right_context if self._end >= codec.first_frames else 0
         while self._body < decodable:
             windows.append(self._cut(min(decodable, self._body + self._maximum), at_end=False))
         drop = max(0, self._body - codec.left_context) - self._kept_from
@@ -164,14 +193,19 @@ class StreamWindows:
         """The window whose body ends before frame ``body_end``; the next body begins there."""
         codec = self._codec
         start = max(0, self._body - codec.left_context)
-        end = body_end if at_end else body_end + codec.right_context
+        end = body_end
+        if not at_end:
+            end += codec.right_context
+            end = max(end, codec.first_frames) if start == 0 else end
         wanted_end = (body_end - start) * codec.hop_length
         window = Window(
             codes=self._kept[start - self._kept_from : end - self._kept_from],
+            begin=start,
+            body_end=body_end,
             trim_left=(self._body - start) * codec.hop_length,
             trim_right=0 if at_end else codec.num_samples(end - start) - wanted_end,
-            at_start=start == 0,
             at_end=at_end,
+            memory=self._memory,
         )
         self._body = body_end
         return window

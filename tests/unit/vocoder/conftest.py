@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vocoder_service.codec import Codec, load_codec
-from vocoder_service.tiny import make_tiny_dac, make_tiny_xcodec
+from vocoder_service.tiny import make_tiny_dac, make_tiny_encodec, make_tiny_xcodec
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +24,21 @@ def dac_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def encodec_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("encodec")
+    make_tiny_encodec(directory, seed=3, num_codebooks=8, codebook_size=256)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def acausal_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An EnCodec that is not causal."""
+    directory = tmp_path_factory.mktemp("acausal")
+    make_tiny_encodec(directory, seed=4, num_codebooks=6, codebook_size=256, causal=False)
+    return directory
+
+
+@pytest.fixture(scope="session")
 def xcodec(xcodec_directory: Path) -> Codec:
     return load_codec(xcodec_directory)
 
@@ -33,14 +48,42 @@ def dac(dac_directory: Path) -> Codec:
     return load_codec(dac_directory)
 
 
-@pytest.fixture(params=["xcodec", "dac"])
+@pytest.fixture(scope="session")
+def encodec(encodec_directory: Path) -> Codec:
+    return load_codec(encodec_directory)
+
+
+@pytest.fixture(scope="session")
+def acausal(acausal_directory: Path) -> Codec:
+    return load_codec(acausal_directory)
+
+
+CONVOLUTIONS = ["xcodec", "dac"]
+REMEMBERING = ["encodec", "acausal"]
+
+
+@pytest.fixture(params=CONVOLUTIONS + REMEMBERING)
 def codec_directory(request: pytest.FixtureRequest) -> Path:
     directory: Path = request.getfixturevalue(f"{request.param}_directory")
     return directory
 
 
-@pytest.fixture(params=["xcodec", "dac"])
+@pytest.fixture(params=CONVOLUTIONS + REMEMBERING)
 def codec(request: pytest.FixtureRequest) -> Codec:
+    loaded: Codec = request.getfixturevalue(request.param)
+    return loaded
+
+
+@pytest.fixture(params=CONVOLUTIONS)
+def conv_codec(request: pytest.FixtureRequest) -> Codec:
+    """One whose decoder hears its context and nothing else."""
+    loaded: Codec = request.getfixturevalue(request.param)
+    return loaded
+
+
+@pytest.fixture(params=REMEMBERING)
+def remembering(request: pytest.FixtureRequest) -> Codec:
+    """One whose decoder remembers the whole stream."""
     loaded: Codec = request.getfixturevalue(request.param)
     return loaded
 

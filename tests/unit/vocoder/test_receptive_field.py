@@ -18,8 +18,10 @@ from transformers import (
 
 from vocoder_service.codec import load_codec
 from vocoder_service.receptive_field import (
+    ConvLayer,
     context_frames,
     conv_layers,
+    frames_at_start,
     output_length,
     upsampling,
 )
@@ -53,6 +55,7 @@ def test_published_codecs_need_ten_frames_on_each_side(
         assert output_length(layers, frames) == hop * frames - missing_samples
 
 
+@pytest.mark.parametrize("codec_directory", ["xcodec", "dac"], indirect=True)
 def test_a_frame_changes_samples_up_to_the_computed_context_and_no_further(
     codec_directory: Path,
 ) -> None:
@@ -97,3 +100,27 @@ def test_layer_arithmetic_is_that_of_torch(
     assert signal.grad is not None
     read = signal.grad[0, 0].nonzero()
     assert layer.inputs_of(middle, middle + 1) == (int(read.min()), int(read.max()))
+
+
+def conv(kernel: int, left: int, reflects: bool = False) -> ConvLayer:
+    return ConvLayer(kernel, 1, 1, left, 0, transposed=False, reflects=reflects)
+
+
+def upsample(stride: int) -> ConvLayer:
+    return ConvLayer(2 * stride, stride, 1, 0, 0, transposed=True)
+
+
+def test_a_mirrored_start_needs_the_frames_that_are_mirrored() -> None:
+    assert frames_at_start([conv(7, 6)]) == 1
+    assert frames_at_start([conv(7, 6, reflects=True)]) == 7
+    assert frames_at_start([conv(7, 3)]) == 4
+    assert frames_at_start([conv(7, 3, reflects=True)]) == 4
+    # Behind an upsampling a mirrored sample is in the first frame.
+    assert frames_at_start([upsample(8), conv(7, 6, reflects=True)]) == 1
+    assert frames_at_start([upsample(4), conv(7, 6, reflects=True)]) == 2
+
+
+def test_context_is_in_frames_where_a_part_reads_several_values_of_each() -> None:
+    assert context_frames([conv(7, 6)], per_frame=2) == (3, 0)
+    assert context_frames([conv(7, 3)], per_frame=2) == (2, 2)
+    assert context_frames([conv(4, 3)], per_frame=3) == (1, 0)

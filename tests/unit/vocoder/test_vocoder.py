@@ -93,25 +93,26 @@ def windows_of(codec: Codec, frames: int, seed: int) -> list[Window]:
 
 
 def test_a_window_does_not_hear_the_rest_of_its_batch(codec: Codec) -> None:
-    windows = [w for seed, n in enumerate([5, 12, 40, 70]) for w in windows_of(codec, n, seed)]
+    def windows() -> list[Window]:
+        return [w for seed, n in enumerate([5, 12, 40, 70]) for w in windows_of(codec, n, seed)]
+
     vocoder = Vocoder(codec)
+    together = vocoder.decode(windows())
 
-    together = vocoder.decode(windows)
-
-    for window, pcm in zip(windows, together, strict=True):
+    for window, pcm in zip(windows(), together, strict=True):
         assert_same_sound(pcm, vocoder.decode([window])[0])
 
 
-def test_context_shorter_than_computed_would_be_heard(codec: Codec) -> None:
+def test_context_shorter_than_computed_would_be_heard(conv_codec: Codec) -> None:
     class Deaf(CountingCodec):
-        left_context = codec.left_context - 2
-        right_context = codec.right_context - 2
+        left_context = conv_codec.left_context - 2
+        right_context = conv_codec.right_context - 2
 
-    codes = random_codes(codec, 70, seed=0)
-    deaf: Any = Deaf(codec)
+    codes = random_codes(conv_codec, 70, seed=0)
+    deaf: Any = Deaf(conv_codec)
     stream = StreamWindows(deaf, MAX_WINDOW)
-    parts = Vocoder(codec).decode(stream.push(codes) + stream.finish())
-    difference = np.concatenate(parts).astype(int) - one_shot(codec, codes)
+    parts = Vocoder(conv_codec).decode(stream.push(codes) + stream.finish())
+    difference = np.concatenate(parts).astype(int) - one_shot(conv_codec, codes)
     assert np.abs(difference).max() > 1
 
 
@@ -142,13 +143,13 @@ def test_no_windows_need_no_call(xcodec: Codec) -> None:
     assert counting.shapes == []
 
 
-def test_a_long_input_is_decoded_piece_by_piece_with_the_same_result(codec: Codec) -> None:
-    codes = random_codes(codec, 1234, seed=0)
-    counting: Any = CountingCodec(codec)
+def test_a_long_input_is_decoded_piece_by_piece_with_the_same_result(conv_codec: Codec) -> None:
+    codes = random_codes(conv_codec, 1234, seed=0)
+    counting: Any = CountingCodec(conv_codec)
 
     pcm = Vocoder(counting).decode_all(codes)
 
-    assert_same_sound(pcm, one_shot(codec, codes))
+    assert_same_sound(pcm, one_shot(conv_codec, codes))
     assert len(counting.shapes) == 3
     assert max(frames for _, _, frames in counting.shapes) <= 520
 
