@@ -7,6 +7,7 @@ awkward as in the real family, and a request takes a second.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -245,7 +246,11 @@ def _make_codec(recipe: Recipe, spec: StreamSpec, directory: Path, seed: int) ->
     from vocoder_service import tiny  # needs the codec classes, also slow to import
 
     streams = spec.streams[spec.codec_first_stream :]
-    make = {"xcodec": tiny.make_tiny_xcodec, "dac": tiny.make_tiny_dac}[recipe.codec]
+    make: Callable[..., None] = {
+        "dac": tiny.make_tiny_dac,
+        "encodec": tiny.make_tiny_encodec,
+        "xcodec": tiny.make_tiny_xcodec,
+    }[recipe.codec]
     make(directory, seed, num_codebooks=len(streams), codebook_size=streams[0].size)
     if spec.codec_first_stream:
         tiny.make_tiny_ssl(directory.parent / SSL_FOLDER, seed, units=spec.streams[0].size)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.engine
 
 
 def _undelayed(directory: Path) -> Path:
-    return make_tiny_of(documented_family(), Recipe(codec="dac"), directory)
+    return make_tiny_of(documented_family(), Recipe(codec="encodec"), directory)
 
 
 def _moss_ttsd(directory: Path) -> Path:

@@ -11,6 +11,8 @@ import yaml
 
 from deployments.cli import main
 from engine_adapter.families import FAMILIES
+from engine_adapter.spec import StreamSpec
+from tests.reference.documented import documented_family
 
 SHIPPED = Path(__file__).parents[3] / "serve_config.yaml"
 HEAVY = ("torch", "vllm", "ray", "transformers", "fastapi", "numpy")
@@ -78,6 +80,25 @@ def test_make_tiny_makes_a_model_directory(tmp_path: Path) -> None:
     assert main(["make-tiny", "--family", "demo", "--out", str(tmp_path / "m")]) == 0
     assert json.loads((tmp_path / "m" / "speech.json").read_text())["family"] == "demo"
     assert (tmp_path / "m" / "codec" / "config.json").is_file()
+
+
+def test_make_tiny_takes_the_spec_of_a_new_family(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As docs/new-family.md says."""
+    spec, out = documented_family(), tmp_path / "robin-tiny"
+    (tmp_path / "robin").mkdir()
+    arguments = ["make-tiny", "--spec", str(tmp_path / "robin"), "--out", str(out)]
+    assert main([*arguments, "--codec", "encodec"]) == 1
+    assert "speech.json" in capsys.readouterr().err
+    spec.save(tmp_path / "robin")
+    assert main([*arguments, "--codec", "encodec", "--backbone", "llama"]) == 0
+    assert StreamSpec.load(out) == spec
+    assert json.loads((out / "codec" / "config.json").read_text())["model_type"] == "encodec"
+    assert json.loads((out / "config.json").read_text())["model_type"] == "llama"
+    arguments = ["make-tiny", "--family", "demo", "--out", str(tmp_path / "other")]
+    assert main([*arguments, "--codec", "encodec"]) == 1
+    assert "--codec" in capsys.readouterr().err
 
 
 def test_make_tiny_passes_on_what_the_maker_refuses(
