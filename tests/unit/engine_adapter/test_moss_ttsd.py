@@ -86,6 +86,23 @@ def test_it_generates_what_its_own_loop_does(published: Path, model: Path) -> No
     assert cut >= 1
 
 
+def test_it_ends_no_earlier_than_its_own_loop(tmp_path: Path) -> None:
+    published = write_checkpoint(tmp_path / "published")
+    for shard in published.glob("*.safetensors"):
+        weights = load_file(shard)
+        if (table := weights.get("model.embedding_list.0.weight")) is not None:
+            table[MARKS["<|end_of_speech|>"], -1] = 1000
+        save_file(weights, shard)
+    convert(published, tmp_path / "model")
+    reference = Reference(tmp_path / "model")
+    prompt = text_prompt(reference.spec, "audio", [10, 11, 12])
+    result = reference.generate(ReferenceRequest(prompt, temperature=0.0))
+    ids = [*(row[0] for row in prompt), reference.spec.audio_begin]
+    rows = Published(published).generate(ids, 0, Sampling(0.0, 0, 1.0), rows=30)
+    assert [row[0] for row in result.raw_ids[1:]] == [row[0] for row in rows]
+    assert len(result.codes) == 7
+
+
 def without(name: str) -> Callable[[Path], None]:
     def spoil(published: Path) -> None:
         for shard in published.glob("*.safetensors"):
