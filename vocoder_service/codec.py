@@ -10,7 +10,9 @@ from torch import nn
 from transformers import DacModel, PreTrainedModel, XcodecModel
 
 from vocoder_service.checkpoint import read_safetensors
+from vocoder_service.encodec import load_encodec
 from vocoder_service.frames import CodecShape
+from vocoder_service.mimi import load_mimi
 from vocoder_service.receptive_field import (
     context_frames,
     conv_layers,
@@ -18,7 +20,7 @@ from vocoder_service.receptive_field import (
     output_length,
     upsampling,
 )
-from vocoder_service.staged import check_codes, codebooks_used, load_encodec
+from vocoder_service.staged import check_codes, codebooks_used
 from vocoder_service.stages import Stages
 
 
@@ -129,6 +131,7 @@ class DacCodec(TransformersCodec):
 CODECS: dict[str, Callable[[Path, str, torch.dtype, int | None], Codec]] = {
     "dac": DacCodec.load,
     "encodec": load_encodec,
+    "mimi": load_mimi,
     "xcodec": XcodecCodec.load,
 }
 """What loads a codec, by the ``model_type`` of a checkpoint's config.json."""

@@ -22,6 +22,8 @@ from transformers import (
     EncodecModel,
     HubertConfig,
     HubertModel,
+    MimiConfig,
+    MimiModel,
     XcodecConfig,
     XcodecModel,
 )
@@ -128,6 +130,41 @@ def make_tiny_encodec(
             model.decode(audio_codes[None], audio_scales=[None])
 
         _make_audible(decode, model.decoder.layers[-1].conv, num_codebooks, codebook_size)
+    model.save_pretrained(directory)
+
+
+def make_tiny_mimi(
+    directory: str | Path, seed: int, num_codebooks: int = 32, codebook_size: int = 2048
+) -> None:
+    """Write a Mimi of 24 kHz and 1920 samples per frame, one of its codebooks semantic.
+
+    Raises:
+        ValueError: ``codebook_size`` is not a power of two.
+    """
+    _bits(codebook_size)
+    config = MimiConfig(
+        hidden_size=32,
+        num_filters=2,
+        codebook_size=codebook_size,
+        codebook_dim=16,
+        vector_quantization_hidden_dimension=16,
+        num_quantizers=num_codebooks,
+        upsample_groups=32,
+        num_hidden_layers=2,
+        intermediate_size=64,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        layer_scale_initial_scale=1.0,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model: Any = MimiModel(config).eval()
+        _randomise(model)
+        _make_varied(model.encoder, model.encoder.layers[-1].conv)
+        for name, buffer in model.quantizer.named_buffers():
+            if name.endswith("embed_sum"):
+                buffer.normal_()
+        _make_audible(model.decode, model.decoder.layers[-1].conv, num_codebooks, codebook_size)
     model.save_pretrained(directory)
 
 

@@ -1,12 +1,13 @@
 """Small real codecs, made once per session."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 
 from vocoder_service.codec import Codec, load_codec
-from vocoder_service.tiny import make_tiny_dac, make_tiny_encodec, make_tiny_xcodec
+from vocoder_service.tiny import make_tiny_dac, make_tiny_encodec, make_tiny_mimi, make_tiny_xcodec
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +40,16 @@ def acausal_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def mimi_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Mimi that remembers 20 frames in each layer, so that tests need not be long."""
+    directory = tmp_path_factory.mktemp("mimi")
+    make_tiny_mimi(directory, seed=5, num_codebooks=8, codebook_size=256)
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps(config | {"sliding_window": 40}))
+    return directory
+
+
+@pytest.fixture(scope="session")
 def xcodec(xcodec_directory: Path) -> Codec:
     return load_codec(xcodec_directory)
 
@@ -58,8 +69,13 @@ def acausal(acausal_directory: Path) -> Codec:
     return load_codec(acausal_directory)
 
 
+@pytest.fixture(scope="session")
+def mimi(mimi_directory: Path) -> Codec:
+    return load_codec(mimi_directory)
+
+
 CONVOLUTIONS = ["xcodec", "dac"]
-REMEMBERING = ["encodec", "acausal"]
+REMEMBERING = ["encodec", "acausal", "mimi"]
 
 
 @pytest.fixture(params=CONVOLUTIONS + REMEMBERING)

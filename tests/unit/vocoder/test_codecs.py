@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import DacModel, EncodecModel, XcodecModel
+from transformers import DacModel, EncodecModel, MimiModel, XcodecModel
 
 from vocoder_service.codec import Codec, load_codec
 
 DECODING_PARTS = {
     "dac": ("quantizer", "decoder."),
     "encodec": ("quantizer", "decoder."),
+    "mimi": ("quantizer", "upsample", "decoder_transformer", "decoder."),
     "xcodec": ("quantizer", "fc2", "acoustic_decoder"),
 }
 
@@ -72,6 +73,46 @@ def test_encodec_decodes_as_transformers_does(
     codes = random_codes(codec, 3, frames)
     expected = model.decode(codes[None], audio_scales=[None]).audio_values[:, 0].detach()
     assert torch.allclose(codec.decode(codes), expected, rtol=0, atol=1e-6)
+
+
+def test_mimi_describes_itself(mimi: Codec) -> None:
+    assert (mimi.sample_rate, mimi.hop_length) == (24000, 1920)
+    assert (mimi.num_codebooks, mimi.codebook_size) == (8, 256)
+    assert (mimi.left_context, mimi.right_context, mimi.first_frames) == (5, 0, 1)
+
+
+@pytest.mark.parametrize("frames", [1, 2, 60])
+def test_mimi_decodes_as_transformers_does(mimi: Codec, mimi_directory: Path, frames: int) -> None:
+    model = MimiModel.from_pretrained(mimi_directory).eval()
+    codes = random_codes(mimi, 3, frames)
+    expected = model.decode(codes).audio_values[:, 0].detach()
+    assert torch.allclose(mimi.decode(codes), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_mimi_decodes_its_first_codebooks_as_transformers_does(
+    mimi_directory: Path, number: int
+) -> None:
+    """The first alone is the semantic one."""
+    model = MimiModel.from_pretrained(mimi_directory).eval()
+    codec = load_codec(mimi_directory, num_codebooks=number)
+    codes = random_codes(codec, 2, 20)
+    expected = model.decode(codes).audio_values[:, 0].detach()
+    assert torch.allclose(codec.decode(codes), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "change", [{"hidden_act": "relu"}, {"rope_parameters": {"rope_type": "linear", "factor": 2.0}}]
+)
+def test_a_mimi_with_another_transformer_is_refused(
+    change: dict[str, object], mimi_directory: Path, tmp_path: Path
+) -> None:
+    copy_checkpoint(mimi_directory, tmp_path, parts=("",))
+    config = json.loads((mimi_directory / "config.json").read_text())
+    config["rope_parameters"] |= change.pop("rope_parameters", {})
+    (tmp_path / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(ValueError, match="cannot be served"):
+        load_codec(tmp_path)
 
 
 def test_weights_normalised_in_the_older_way_are_read(
@@ -179,5 +220,5 @@ def test_missing_weights_are_an_error(dac_directory: Path, tmp_path: Path) -> No
 
 def test_an_unknown_codec_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "vinyl"}')
-    with pytest.raises(ValueError, match="'vinyl'; known: dac, encodec, xcodec"):
+    with pytest.raises(ValueError, match="'vinyl'; known: dac, encodec, mimi, xcodec"):
         load_codec(tmp_path)

@@ -9,9 +9,11 @@ import torch
 
 from vocoder_service.codec import load_codec
 from vocoder_service.encoder import load_encoder
-from vocoder_service.tiny import make_tiny_dac, make_tiny_encodec, make_tiny_xcodec
+from vocoder_service.tiny import make_tiny_dac, make_tiny_encodec, make_tiny_mimi, make_tiny_xcodec
 
-makers = pytest.mark.parametrize("make", [make_tiny_xcodec, make_tiny_dac, make_tiny_encodec])
+makers = pytest.mark.parametrize(
+    "make", [make_tiny_xcodec, make_tiny_dac, make_tiny_encodec, make_tiny_mimi]
+)
 
 
 @makers
@@ -48,7 +50,8 @@ def test_the_whole_model_encodes_too(
     make(tmp_path, 0, num_codebooks, codebook_size)
     noise = torch.randn(16000, generator=torch.Generator().manual_seed(0)).numpy()
     codes = load_encoder(tmp_path).encode(noise)
-    assert codes.shape == (50, num_codebooks)
+    frames = -(-16000 // load_codec(tmp_path).hop_length)
+    assert codes.shape == (frames, num_codebooks)
     assert len(np.unique(codes)) > 20
 
 
