@@ -11,6 +11,7 @@ from transformers import DacModel, PreTrainedModel, XcodecModel
 
 from vocoder_service.checkpoint import read_safetensors
 from vocoder_service.encodec import load_encodec
+from vocoder_service.espnet import find_espnet, load_espnet
 from vocoder_service.frames import CodecShape
 from vocoder_service.mimi import load_mimi
 from vocoder_service.receptive_field import (
@@ -143,7 +144,10 @@ def load_codec(
     dtype: torch.dtype = torch.float32,
     num_codebooks: int | None = None,
 ) -> Codec:
-    """Load the decoder of the codec in ``directory`` (config.json and model*.safetensors).
+    """Load the decoder of the codec in ``directory``.
+
+    That is a codec of transformers (config.json and model*.safetensors) or an ESPnet DAC as ESPnet
+    publishes it (config.yaml and one .pth file, there or in a folder below).
 
     ``num_codebooks`` serves only the first streams of a residual codec; default: all of them.
     Only in float32 (or finer) do joined windows equal a one-shot decode within one step of
@@ -155,7 +159,10 @@ def load_codec(
         RuntimeError: the weights do not fit the configuration.
     """
     directory = Path(directory)
-    model_type = json.loads((directory / "config.json").read_text()).get("model_type")
+    config = directory / "config.json"
+    if not config.exists() and (espnet := find_espnet(directory)):
+        return load_espnet(espnet, device, dtype, num_codebooks)
+    model_type = json.loads(config.read_text()).get("model_type")
     if model_type not in CODECS:
         raise ValueError(f"unknown codec type {model_type!r}; known: {', '.join(sorted(CODECS))}")
     return CODECS[model_type](directory, device, dtype, num_codebooks)

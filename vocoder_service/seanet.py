@@ -37,10 +37,19 @@ class SeanetConfig:
     trim_right_ratio: float
     use_conv_shortcut: bool
     num_lstm_layers: int
+    snake: bool = False
+    """x + sin(x)^2 instead of ELU."""
 
     def __post_init__(self) -> None:
         if self.pad_mode not in ("constant", "reflect", "replicate"):
             raise ValueError(f"padding {self.pad_mode!r} is not known to this decoder")
+
+
+class Snake(nn.Module):
+    """A steady slope with ripples."""
+
+    def forward(self, signal: torch.Tensor) -> torch.Tensor:
+        return signal + torch.sin(signal).square()
 
 
 class PaddedConv(nn.Module):
@@ -127,9 +136,9 @@ class Residual(nn.Module):
         super().__init__()
         inner = width // config.compress
         self.block = nn.Sequential(
-            nn.ELU(),
+            _activation(config),
             PaddedConv(config, width, inner, config.residual_kernel_size, dilation),
-            nn.ELU(),
+            _activation(config),
             PaddedConv(config, inner, width, 1),
         )
         self.shortcut: nn.Module = nn.Identity()
@@ -149,12 +158,16 @@ def seanet_decoder(config: SeanetConfig) -> nn.Sequential:
     if config.num_lstm_layers:
         layers.append(ResidualLstm(width, config.num_lstm_layers))
     for ratio in config.upsampling_ratios:
-        layers += [nn.ELU(), Upsampling(config, width, width // 2, 2 * ratio, ratio)]
+        layers += [_activation(config), Upsampling(config, width, width // 2, 2 * ratio, ratio)]
         width //= 2
         for index in range(config.num_residual_layers):
             layers.append(Residual(config, width, config.dilation_growth_rate**index))
-    layers += [nn.ELU(), PaddedConv(config, width, 1, config.last_kernel_size)]
+    layers += [_activation(config), PaddedConv(config, width, 1, config.last_kernel_size)]
     return nn.Sequential(*layers)
+
+
+def _activation(config: SeanetConfig) -> nn.Module:
+    return Snake() if config.snake else nn.ELU()
 
 
 def seanet_layers(part: nn.Module) -> list[ConvLayer]:

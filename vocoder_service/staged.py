@@ -66,7 +66,7 @@ def stages_around_lstm(
 
 def seanet_config(config: Any, num_lstm_layers: int) -> SeanetConfig:
     """Of a configuration of transformers that has the same names."""
-    names = {field.name for field in fields(SeanetConfig)} - {"num_lstm_layers"}
+    names = {field.name for field in fields(SeanetConfig)} - {"num_lstm_layers", "snake"}
     shared = {name: getattr(config, name) for name in names}
     return SeanetConfig(**shared, num_lstm_layers=num_lstm_layers)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.unit.vocoder import espnet_dac
 from vocoder_service.codec import Codec, load_codec
 from vocoder_service.tiny import make_tiny_dac, make_tiny_encodec, make_tiny_mimi, make_tiny_xcodec
 
@@ -50,6 +51,13 @@ def mimi_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def espnet_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("espnet")
+    espnet_dac.write(directory, seed=6)
+    return directory
+
+
+@pytest.fixture(scope="session")
 def xcodec(xcodec_directory: Path) -> Codec:
     return load_codec(xcodec_directory)
 
@@ -74,11 +82,17 @@ def mimi(mimi_directory: Path) -> Codec:
     return load_codec(mimi_directory)
 
 
+@pytest.fixture(scope="session")
+def espnet(espnet_directory: Path) -> Codec:
+    return load_codec(espnet_directory)
+
+
 CONVOLUTIONS = ["xcodec", "dac"]
-REMEMBERING = ["encodec", "acausal", "mimi"]
+HUGGING_FACE = [*CONVOLUTIONS, "encodec", "acausal", "mimi"]
+REMEMBERING = ["encodec", "acausal", "mimi", "espnet"]
 
 
-@pytest.fixture(params=CONVOLUTIONS + REMEMBERING)
+@pytest.fixture(params=HUGGING_FACE)
 def codec_directory(request: pytest.FixtureRequest) -> Path:
     directory: Path = request.getfixturevalue(f"{request.param}_directory")
     return directory
