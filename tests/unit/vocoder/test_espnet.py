@@ -39,14 +39,14 @@ def test_it_decodes_as_an_independent_decoder_does(frames: int, tmp_path: Path) 
     codes = random_codes(frames)
     audio = load_codec(tmp_path).decode(codes)
     assert audio.shape == (3, 320 * frames)
-    assert torch.allclose(audio, espnet_dac.decode(tensors, codes), rtol=0, atol=5e-6)
+    assert torch.allclose(audio, espnet_dac.decode(tensors, codes), rtol=0, atol=1e-6)
 
 
 def test_narrow_codebooks_are_projected(tmp_path: Path) -> None:
     tensors = espnet_dac.write(tmp_path, seed=2, codebook_dim=4)
     codes = random_codes(20)
     expected = espnet_dac.decode(tensors, codes)
-    assert torch.allclose(load_codec(tmp_path).decode(codes), expected, rtol=0, atol=5e-6)
+    assert torch.allclose(load_codec(tmp_path).decode(codes), expected, rtol=0, atol=1e-6)
 
 
 def test_fewer_codebooks_are_the_first_streams(tmp_path: Path) -> None:
@@ -54,13 +54,13 @@ def test_fewer_codebooks_are_the_first_streams(tmp_path: Path) -> None:
     codes = random_codes(20, streams=3)
     codec = load_codec(tmp_path, num_codebooks=3)
     expected = espnet_dac.decode(tensors, codes)
-    assert torch.allclose(codec.decode(codes), expected, rtol=0, atol=5e-6)
+    assert torch.allclose(codec.decode(codes), expected, rtol=0, atol=1e-6)
     with pytest.raises(ValueError, match="1 to 8 codebooks, not 9"):
         load_codec(tmp_path, num_codebooks=9)
 
 
 def test_weights_normalised_in_the_newer_way_are_read(tmp_path: Path) -> None:
-    tensors = espnet_dac.write(tmp_path, seed=4)
+    tensors = espnet_dac.write(tmp_path, seed=1)
     newer = {
         name.replace("weight_g", "parametrizations.weight.original0").replace(
             "weight_v", "parametrizations.weight.original1"
@@ -70,7 +70,7 @@ def test_weights_normalised_in_the_newer_way_are_read(tmp_path: Path) -> None:
     torch.save(newer, config_of(tmp_path).with_name("360epoch.pth"))
     codes = random_codes(20)
     expected = espnet_dac.decode(tensors, codes)
-    assert torch.allclose(load_codec(tmp_path).decode(codes), expected, rtol=0, atol=5e-6)
+    assert torch.allclose(load_codec(tmp_path).decode(codes), expected, rtol=0, atol=1e-6)
 
 
 def test_what_a_configuration_leaves_out_is_as_espnet_has_it(tmp_path: Path) -> None:
