@@ -49,7 +49,7 @@ def test_a_frame_is_heard_long_after_its_context(remembering: Codec) -> None:
 
 
 @settings(
-    max_examples=15,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -16,7 +16,7 @@ from vocoder_service.windows import StreamWindows, Window
 
 MAX_WINDOW = 13
 slow = settings(
-    max_examples=15,
+    max_examples=8,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

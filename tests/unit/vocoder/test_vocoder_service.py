@@ -288,6 +288,46 @@ async def test_a_window_that_cannot_be_decoded_fails_its_stream_only(xcodec: Cod
     service.check_health()
 
 
+async def test_what_fails_beside_a_stream_leaves_its_memory_alone(remembering: Codec) -> None:
+    poison = remembering.codebook_size - 1
+
+    class FaultyStages:
+        def front(self, codes: torch.Tensor) -> torch.Tensor:
+            if (codes == poison).any():
+                raise RuntimeError("device fault")
+            return remembering.stages.front(codes) if remembering.stages else codes
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(remembering.stages, name)
+
+    class Faulty(WrappedCodec):
+        stages = FaultyStages()
+
+    service = service_with(Faulty(remembering))
+    codes = random_codes(remembering, 90, seed=0) % poison
+    poisoned = codes[:20].copy()
+    poisoned[-1, 0] = poison
+    service.open("good")
+    pcm = b""
+    for begin in range(0, 90, 30):
+        service.open(f"bad {begin}")
+        good, bad = await asyncio.gather(
+            service.push("good", codes[begin : begin + 30]),
+            service.push(f"bad {begin}", poisoned),
+            return_exceptions=True,
+        )
+        assert isinstance(good, bytes)
+        assert isinstance(bad, DecodeError)
+        pcm += good
+    pcm += await service.finish("good")
+
+    expected = Vocoder(remembering).decode_all(codes)
+    heard = np.frombuffer(pcm, "<i2").astype(int)
+    assert heard.shape == expected.shape
+    assert np.abs(heard - expected).max() <= 1
+    assert service.stats().live_streams == 0
+
+
 async def test_health_fails_while_nothing_can_be_decoded(xcodec: Codec) -> None:
     faulty = FaultyCodec(xcodec)
     service = service_with(faulty)
