@@ -14,10 +14,12 @@ from torch import Tensor
 from engine_adapter.spec import SPEC_FILE, SpecError, StreamSpec
 
 CONFIG_FILE = "config.json"
+ESPNET_CONFIG_FILE = "config.yaml"
 WEIGHTS_FILE = "model.safetensors"
 WEIGHTS_INDEX_FILE = "model.safetensors.index.json"
 CODEC_FOLDER = "codec"
 SSL_FOLDER = "ssl"
+AUDIO_ENCODER_FOLDER = "audio_encoder"
 TOKENIZER_FILE = "tokenizer/tokenizer.json"
 STREAM_EMBEDDING = "stream_embedding.weight"
 
@@ -79,9 +81,12 @@ class ModelDirectory:
         """The codec's own directory.
 
         Raises:
-            CheckpointError: it has no ``config.json``.
+            CheckpointError: it has no configuration.
         """
-        return _existing(self.path / CODEC_FOLDER / CONFIG_FILE).parent
+        folder = self.path / CODEC_FOLDER
+        if not has_configuration(folder):
+            raise CheckpointError(f"{folder / CONFIG_FILE}: no such file")
+        return folder
 
     @property
     def ssl(self) -> Path | None:
@@ -122,6 +127,12 @@ class ModelDirectory:
             if found == name:
                 return tensor
         raise CheckpointError(f"{self.path}: the weights hold no tensor {name!r}")
+
+
+def has_configuration(folder: Path) -> bool:
+    """Whether there is a codec: a Hugging Face configuration, or ESPnet's, which may stand in a
+    folder below."""
+    return (folder / CONFIG_FILE).is_file() or any(folder.rglob(ESPNET_CONFIG_FILE))
 
 
 def _existing(path: Path) -> Path:

@@ -8,10 +8,28 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from engine_adapter.checkpoint import TOKENIZER_FILE, CheckpointError
-from engine_adapter.spec import StreamSpec
+from engine_adapter.spec import StreamSpec, TextRange
 
 # What the decoder writes for bytes that are not (or not yet) a UTF-8 character.
 _INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
+
+
+def read_tokenizer(file: Path, text: TextRange) -> Tokenizer:
+    """A ``tokenizer.json`` for a text range.
+
+    Raises:
+        CheckpointError: the file is missing, malformed, or has more ids than the range.
+    """
+    if not file.is_file():
+        raise CheckpointError(f"{file}: no such file")
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # tokenizers raises nothing more specific
+        raise CheckpointError(f"{file}: {error}") from error
+    size = tokenizer.get_vocab_size()
+    if size > text.size:
+        raise CheckpointError(f"{file}: {size} ids, the text range holds {text.size}")
+    return tokenizer
 
 
 class SpeechTokenizer:
@@ -30,16 +48,7 @@ class SpeechTokenizer:
         """
         if spec.text is None:
             raise ValueError(f"{spec.family}: the family has no text range")
-        file = Path(directory) / TOKENIZER_FILE
-        if not file.is_file():
-            raise CheckpointError(f"{file}: no such file")
-        try:
-            self._tokenizer = Tokenizer.from_file(str(file))
-        except Exception as error:  # tokenizers raises nothing more specific
-            raise CheckpointError(f"{file}: {error}") from error
-        size = self._tokenizer.get_vocab_size()
-        if size > spec.text.size:
-            raise CheckpointError(f"{file}: {size} ids, the text range holds {spec.text.size}")
+        self._tokenizer = read_tokenizer(Path(directory) / TOKENIZER_FILE, spec.text)
         self._text = spec.text
 
     def encode(self, text: str) -> list[int]:

@@ -49,6 +49,7 @@ class SslTokenizer:
             raise ValueError(
                 f"centroids must be [units, {config.hidden_size}], not {list(centroids.shape)}"
             )
+        self.units = len(centroids)
         self._model = model.eval().requires_grad_(False)
         self._centroids = centroids.to(model.device, torch.float32)
         self._squares = self._centroids.square().sum(dim=1)

@@ -1,0 +1,207 @@
+"""What a model directory can do, told from its files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from engine_adapter.checkpoint import (
+    CODEC_FOLDER,
+    CONFIG_FILE,
+    SSL_FOLDER,
+    TOKENIZER_FILE,
+    CheckpointError,
+    ModelDirectory,
+    has_configuration,
+)
+from engine_adapter.conversion.formats import FORMATS
+from engine_adapter.missing_parts import missing_parts
+from engine_adapter.spec import StreamSpec
+from engine_adapter.tokenizer import read_tokenizer
+from vocoder_service.codec import Codec, load_codec
+from vocoder_service.ssl_units import SslTokenizer
+
+_WIDTH = 15
+
+
+def check_codec(directory: Path, spec: StreamSpec) -> Codec:
+    """Loads a codec for a family.
+
+    Raises:
+        FileNotFoundError, RuntimeError: it is not complete.
+        ValueError: it is of an unknown type, or has other codes than the family.
+    """
+    streams = spec.streams[spec.codec_first_stream :]
+    codec = load_codec(directory, num_codebooks=len(streams))
+    sizes = {stream.size for stream in streams}
+    if sizes != {codec.codebook_size}:
+        raise ValueError(f"the codec has {codec.codebook_size} codes, the family {max(sizes)}")
+    return codec
+
+
+def check_ssl(directory: Path, spec: StreamSpec) -> None:
+    """Loads an SSL model for a family.
+
+    Raises:
+        FileNotFoundError, RuntimeError: it is not complete, or needs a package.
+        ValueError: it is of an unknown type, or has other units than the family.
+    """
+    if spec.codec_first_stream == 0:
+        raise ValueError(f"{spec.family} has no SSL stream")
+    units = SslTokenizer.load(directory).units
+    if units != spec.streams[0].size:
+        raise ValueError(f"it has {units} units, the family {spec.streams[0].size}")
+
+
+def report(directory: Path) -> dict[str, Any]:
+    """What ``speechlm inspect --json`` prints.
+
+    Raises:
+        CheckpointError: the backbone, its configuration or the spec is missing or malformed.
+    """
+    model = ModelDirectory.open(directory)
+    spec, config = model.spec, model.config
+    parameters, dtypes = _weights(model)
+    known = FORMATS.get(spec.family)
+    missing = missing_parts(
+        directory, spec, has_audio_encoder=known is not None and known.has_audio_encoder
+    )
+    return {
+        "family": spec.family,
+        "abilities": list(spec.abilities),
+        "writes": list(spec.outputs),
+        "backbone": {
+            "architecture": config.get("backbone_architecture"),
+            "layers": config.get("num_hidden_layers"),
+            "hidden": config.get("hidden_size"),
+            "positions": config.get("max_position_embeddings"),
+            "parameters": parameters,
+            "dtypes": dtypes,
+        },
+        "streams": [
+            {"codes": s.size, "first_id": s.first_id, "delay": s.delay} for s in spec.streams
+        ],
+        "vocabulary": {
+            "ids": spec.vocab_size,
+            "text": None if spec.text is None else [spec.text.first_id, spec.text.end],
+        },
+        "codec": _codec(directory / CODEC_FOLDER, spec),
+        "ssl": _ssl(directory / SSL_FOLDER, spec),
+        "tokenizer": _tokenizer(model),
+        "voices": list(spec.voices),
+        "defaults": {
+            "cfg_scale": spec.cfg_scale,
+            **{kind: vars(sampling) for kind, sampling in spec.sampling.items()},
+        },
+        "missing": [{"path": part.path, "cost": part.cost} for part in missing],
+    }
+
+
+def as_text(found: Mapping[str, Any]) -> str:
+    """A report for people."""
+    backbone, vocabulary = found["backbone"], found["vocabulary"]
+    text = vocabulary["text"]
+    defaults = {k: v for k, v in found["defaults"].items() if k != "cfg_scale"}
+    lines = [
+        ("family", found["family"]),
+        ("abilities", ", ".join(found["abilities"])),
+        ("writes", ", ".join(found["writes"])),
+        (
+            "backbone",
+            f"{backbone['architecture']}, {backbone['layers']} layers, "
+            f"hidden {backbone['hidden']}, {backbone['positions']} positions",
+        ),
+        ("parameters", f"{backbone['parameters']:,} in {', '.join(backbone['dtypes'])}"),
+        ("streams", _streams(found["streams"])),
+        (
+            "vocabulary",
+            f"{vocabulary['ids']} ids" + (f", text {text[0]}..{text[1] - 1}" if text else ""),
+        ),
+        *((name, _facts(found[name])) for name in ("codec", "ssl", "tokenizer") if found[name]),
+        ("voices", ", ".join(found["voices"]) or "none of its own"),
+        ("guidance", f"scale {found['defaults']['cfg_scale']:g} where a request does not say"),
+        *((f"{kind} sampling", _facts(values)) for kind, values in defaults.items()),
+        *(("missing", f"{part['path']}: {part['cost']}") for part in found["missing"]),
+    ]
+    return "\n".join(f"{name:<{_WIDTH}} {value}" for name, value in lines)
+
+
+def _streams(streams: list[dict[str, int]]) -> str:
+    codes = " ".join(str(stream["codes"]) for stream in streams)
+    delays = " ".join(str(stream["delay"]) for stream in streams)
+    return f"{len(streams)}, codes {codes}, delays {delays}"
+
+
+def _facts(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in values.items())
+
+
+def _weights(model: ModelDirectory) -> tuple[int, dict[str, int]]:
+    """Number of parameters, and of tensors by dtype, from the files' headers."""
+    parameters, dtypes = 0, Counter[str]()
+    for shard in model.shards:
+        try:
+            with safe_open(shard, framework="pt") as file:
+                for name in file.keys():  # noqa: SIM118 (not a mapping)
+                    tensor = file.get_slice(name)
+                    parameters += prod(tensor.get_shape())
+                    dtypes[tensor.get_dtype()] += 1
+        except SafetensorError as error:
+            raise ValueError(f"{shard}: {error}") from error
+    return parameters, dict(dtypes)
+
+
+def _codec(directory: Path, spec: StreamSpec) -> dict[str, Any] | None:
+    """None: there is none."""
+    if not has_configuration(directory):
+        return None
+    try:
+        codec = check_codec(directory, spec)
+    except (ValueError, OSError, RuntimeError) as error:
+        return {"type": _type(directory), "error": str(error)}
+    return {
+        "type": _type(directory),
+        "sample_rate": codec.sample_rate,
+        "frame_rate": codec.sample_rate / codec.hop_length,
+        "codebooks": codec.num_codebooks,
+        "codes": codec.codebook_size,
+    }
+
+
+def _type(directory: Path) -> str:
+    config = directory / CONFIG_FILE
+    if not config.is_file():
+        return "espnet"
+    return str(json.loads(config.read_text()).get("model_type"))
+
+
+def _ssl(directory: Path, spec: StreamSpec) -> dict[str, Any] | None:
+    """None: there is none, or the family needs none."""
+    if spec.codec_first_stream == 0 or not (directory / CONFIG_FILE).is_file():
+        return None
+    kind = _type(directory)
+    try:
+        check_ssl(directory, spec)
+    except (ValueError, OSError, RuntimeError, KeyError) as error:
+        return {"type": kind, "error": str(error)}
+    return {"type": kind, "units": spec.streams[0].size}
+
+
+def _tokenizer(model: ModelDirectory) -> dict[str, Any] | None:
+    """None: there is none, or the family has no text."""
+    if model.spec.text is None:
+        return None
+    file = model.path / TOKENIZER_FILE
+    if not file.is_file():
+        return None
+    try:
+        tokenizer = read_tokenizer(file, model.spec.text)
+    except CheckpointError as error:
+        return {"error": str(error)}
+    return {"ids": tokenizer.get_vocab_size()}

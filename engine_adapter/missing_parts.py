@@ -1,0 +1,56 @@
+"""What a model directory may lack, and what it cannot do then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine_adapter.checkpoint import (
+    AUDIO_ENCODER_FOLDER,
+    CODEC_FOLDER,
+    CONFIG_FILE,
+    SSL_FOLDER,
+    TOKENIZER_FILE,
+    has_configuration,
+)
+from engine_adapter.spec import StreamSpec
+
+
+@dataclass(frozen=True)
+class MissingPart:
+    """Something that is not there.
+
+    Attributes:
+        path: of it, within the model directory.
+        cost: what the model cannot do without it.
+    """
+
+    path: str
+    cost: str
+
+
+def missing_parts(
+    directory: Path, spec: StreamSpec, *, has_audio_encoder: bool
+) -> list[MissingPart]:
+    """The parts that a model directory lacks.
+
+    Args:
+        directory: a model directory; its backbone and spec are there.
+        spec: its spec.
+        has_audio_encoder: whether the family hears by an encoder of continuous audio.
+    """
+    found = {
+        MissingPart(TOKENIZER_FILE, "no texts, in or out: requests in ids only"): (
+            spec.text is None or (directory / TOKENIZER_FILE).is_file()
+        ),
+        MissingPart(f"{CODEC_FOLDER}/", "no audio, in or out"): (
+            has_configuration(directory / CODEC_FOLDER)
+        ),
+        MissingPart(f"{SSL_FOLDER}/", "no audio in: it neither hears nor imitates"): (
+            spec.codec_first_stream == 0 or (directory / SSL_FOLDER / CONFIG_FILE).is_file()
+        ),
+        MissingPart(f"{AUDIO_ENCODER_FOLDER}/", "it does not hear"): (
+            not has_audio_encoder or (directory / AUDIO_ENCODER_FOLDER / CONFIG_FILE).is_file()
+        ),
+    }
+    return [part for part, is_there in found.items() if not is_there]
