@@ -104,6 +104,10 @@ class Conversion:
         layout, spec = FORMATS[request.family], FAMILIES[request.family]
         copies = _copies(request)
         source = TorchCheckpoint(request.checkpoint)
+        for name, tensor in source.tensors.items():
+            rule = layout.rule_for(name)
+            if rule is not None and rule.per_stream and tensor.shape:
+                source.tensors[name] = tensor.first_rows(spec.num_streams)
         official = {name: tensor.shape for name, tensor in source.tensors.items()}
         try:
             _check_family(request.family, layout, spec, official)

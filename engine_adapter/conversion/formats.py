@@ -22,12 +22,15 @@ class Rule:
         source: an official name, or a prefix if it ends in a dot.
         part: of the model directory; None: dropped.
         target: what takes the place of ``source`` in the name.
+        per_stream: it has a row for every stream of the largest model of its kind; only those
+            of the family's streams are taken.
         reason: why they are dropped.
     """
 
     source: str
     part: Part | None
     target: str = ""
+    per_stream: bool = False
     reason: str = ""
 
     def target_of(self, name: str) -> str | None:
@@ -89,7 +92,7 @@ _OPUSLM_RULES = (
     Rule("corelm.emb.weight", "model", EMBEDDING),
     Rule("corelm.decoders.model.", "model", "model."),
     Rule("corelm.lm_head.weight", "model", HEAD),
-    Rule("corelm.head_emb.weight", "model", STREAM_EMBEDDING),
+    Rule("corelm.head_emb.weight", "model", STREAM_EMBEDDING, per_stream=True),
     Rule("criterion.", None, reason="part of the training loss"),
 )
 _OPUSLM_TOKENS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -50,6 +50,10 @@ class StoredTensor:
                 return False
             expected *= size
         return True
+
+    def first_rows(self, count: int) -> StoredTensor:
+        """It, without the rows behind the first ``count``."""
+        return replace(self, shape=(min(count, self.shape[0]), *self.shape[1:]))
 
     def converted(self, dtype: torch.dtype | None) -> torch.dtype:
         """The dtype it is written in where floating point is to be ``dtype``; None: as it is."""

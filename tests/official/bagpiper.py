@@ -1,0 +1,84 @@
+"""Bagpiper as ESPnet publishes it: ``model.pt``, a torch file ``{"module": state_dict}``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
+    Qwen3OmniMoeAudioEncoderConfig,
+)
+from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import Qwen3OmniMoeAudioEncoder
+
+from tests.official.checkpoint import (
+    HIDDEN,
+    OfficialCheckpoint,
+    backbone_config,
+    body,
+    vocabulary_tensors,
+    write_beside,
+)
+from vocoder_service.tiny import make_tiny_xcodec
+
+VOCABULARY = 256 + 151936 + 8 * 1025
+STREAMS = 8
+_EOS, _EOT = 2, 3
+_AUDIO = {
+    "num_mel_bins": 128,
+    "d_model": 32,
+    "encoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "encoder_ffn_dim": 48,
+    "output_dim": 24,
+    "downsample_hidden_size": 8,
+    "max_source_positions": 1500,
+    "n_window": 50,
+    "n_window_infer": 800,
+    "conv_chunksize": 500,
+}
+
+
+def write_bagpiper(folder: Path, seed: int = 0) -> OfficialCheckpoint:
+    """Writes a tiny one, in bfloat16 as the published ones are."""
+    generator = torch.Generator().manual_seed(seed)
+    config = backbone_config("qwen3", 151936)
+    embedding, head = vocabulary_tensors(VOCABULARY, (_EOS, _EOT), generator)
+    state = {
+        "model.embed_tokens.weight": embedding,
+        "lm_head.weight": head,
+        # ESPnet adds nothing on stream 0, whatever stands there.
+        "stream_emb.weight": torch.randn(STREAMS, HIDDEN, generator=generator) * 0.3,
+        "adaptor.continuous_audio.weight": torch.randn(HIDDEN, 24, generator=generator),
+        "adaptor.continuous_audio.bias": torch.randn(HIDDEN, generator=generator),
+    }
+    state |= {f"model.{name}": tensor for name, tensor in body(config, generator).items()}
+    tower = "multimodal_io_dict.continuous_audio.model.audio_tower."
+    state |= {tower + name: tensor for name, tensor in _audio_tower(generator).items()}
+    make_tiny_xcodec(folder / "codec", seed)
+    codec = load_file(folder / "codec" / "model.safetensors")
+    prefix = "multimodal_io_dict.discrete_audio.codec_model."
+    state |= {prefix + name: tensor for name, tensor in codec.items()}
+    state = {name: _bfloat16(tensor) for name, tensor in state.items()}
+    state["vocab_weight"] = torch.ones(VOCABULARY)
+    torch.save({"module": state}, folder / "model.pt")
+
+    audio_config = folder / "audio_config.json"
+    audio_config.write_text(json.dumps({"thinker_config": {"audio_config": _AUDIO}}))
+    backbone, tokenizer = write_beside(folder, config)
+    codec_config = str(folder / "codec" / "config.json")
+    options = ("--audio-config", str(audio_config), "--codec-config", codec_config)
+    return OfficialCheckpoint("bagpiper", folder / "model.pt", backbone, tokenizer, options)
+
+
+def _audio_tower(generator: torch.Generator) -> dict[str, Tensor]:
+    with torch.device("meta"):
+        encoder = Qwen3OmniMoeAudioEncoder(Qwen3OmniMoeAudioEncoderConfig(**_AUDIO))
+    shapes = {name: tensor.shape for name, tensor in encoder.state_dict().items()}
+    return {name: torch.randn(shape, generator=generator) / 10 for name, shape in shapes.items()}
+
+
+def _bfloat16(tensor: Tensor) -> Tensor:
+    return tensor.bfloat16() if tensor.is_floating_point() else tensor
