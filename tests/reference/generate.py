@@ -74,18 +74,18 @@ class ReferenceResult:
 class Reference:
     """Generates requests of one model directory."""
 
-    def __init__(self, directory: str | Path, max_model_len: int | None = None) -> None:
+    def __init__(self, model: str | Path | Model, max_model_len: int | None = None) -> None:
         """Loads the model.
 
         Args:
-            directory: a model directory.
+            model: a model directory, or what was made of other files.
             max_model_len: rows of a request at most; ``None`` for as many as the
                 backbone has positions for.
 
         Raises:
             CheckpointError: the directory is incomplete.
         """
-        self._model = Model(directory)
+        self._model = model if isinstance(model, Model) else Model(model)
         self._max_model_len = max_model_len or self._model.max_model_len
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from engine_adapter.checkpoint import STREAM_EMBEDDING, ModelDirectory
+from engine_adapter.spec import StreamSpec
 
 Row = Sequence[int]
 
@@ -52,14 +53,38 @@ class Model:
             ValueError: the backbone is none of qwen3, llama, olmo2.
         """
         files = ModelDirectory.open(directory)
-        self.spec = spec = files.spec
-        weights = {name: tensor.to(dtype) for name, tensor in files.tensors()}
+        self._build(files.spec, files.config, dict(files.tensors()), dtype)
+
+    @classmethod
+    def of(
+        cls, spec: StreamSpec, config: Mapping[str, Any], weights: Mapping[str, Tensor]
+    ) -> Model:
+        """A model of tensors that come from elsewhere, in float32.
+
+        Args:
+            spec: of the family.
+            config: of the backbone, and ``tie_word_embeddings``.
+            weights: under the names of a model directory.
+        """
+        model = cls.__new__(cls)
+        model._build(spec, config, weights, torch.float32)
+        return model
+
+    def _build(
+        self,
+        spec: StreamSpec,
+        config: Mapping[str, Any],
+        tensors: Mapping[str, Tensor],
+        dtype: torch.dtype,
+    ) -> None:
+        self.spec = spec
+        weights = {name: tensor.to(dtype) for name, tensor in tensors.items()}
         self._stream_embedding = weights.pop(STREAM_EMBEDDING)
-        tied = files.config["tie_word_embeddings"]
+        tied = config["tie_word_embeddings"]
         self._head = weights["model.embed_tokens.weight"] if tied else weights.pop("lm_head.weight")
-        self._body = _body(files.config, weights, dtype)
+        self._body = _body(config, weights, dtype)
         self._embedding = self._body.get_input_embeddings().weight
-        self.max_model_len = int(files.config["max_position_embeddings"])
+        self.max_model_len = int(config["max_position_embeddings"])
 
         self.audio_ids: list[Tensor] = []
         for s, stream in enumerate(spec.streams):
@@ -131,7 +156,7 @@ class Context:
         return self._hidden
 
 
-def _body(config: dict[str, Any], weights: dict[str, Tensor], dtype: torch.dtype) -> Any:
+def _body(config: Mapping[str, Any], weights: dict[str, Tensor], dtype: torch.dtype) -> Any:
     kind = config["model_type"]
     if kind not in _BODIES:
         raise ValueError(f"model_type {kind!r} is none of {', '.join(_BODIES)}")

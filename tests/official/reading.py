@@ -1,0 +1,41 @@
+"""Official files as the reference takes them; the converter has no part in it."""
+
+from __future__ import annotations
+
+import json
+
+import torch
+from torch import Tensor
+
+from engine_adapter.checkpoint import STREAM_EMBEDDING
+from engine_adapter.families import FAMILIES
+from tests.official.checkpoint import OfficialCheckpoint
+from tests.reference.model import Model
+
+
+def official_model(checkpoint: OfficialCheckpoint) -> Model:
+    """The reference's model on the tensors of an official file."""
+    state = torch.load(checkpoint.file, weights_only=True)
+    state = state.get("module", state)
+    tensors = _bagpiper(state) if checkpoint.family == "bagpiper" else _opuslm(state)
+    spec = FAMILIES[checkpoint.family]
+    config = json.loads(checkpoint.backbone_config.read_text())
+    rope = {"rope_type": "default", "rope_theta": config.pop("rope_theta")}
+    config |= {"vocab_size": spec.vocab_size, "rope_parameters": rope}
+    return Model.of(spec, config, tensors)
+
+
+def _bagpiper(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    tensors = {name: tensor for name, tensor in state.items() if name.startswith("model.")}
+    tensors["lm_head.weight"] = state["lm_head.weight"]
+    tensors[STREAM_EMBEDDING] = state["stream_emb.weight"]
+    return tensors
+
+
+def _opuslm(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    prefix = "corelm.decoders."
+    tensors = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
+    tensors["model.embed_tokens.weight"] = state["corelm.emb.weight"]
+    tensors["lm_head.weight"] = state["corelm.lm_head.weight"]
+    tensors[STREAM_EMBEDDING] = state["corelm.head_emb.weight"]
+    return tensors
