@@ -74,7 +74,7 @@ class LanguageModelRecipe:
     parts: int = 2
     positions: int = 1536
     compiled: bool = True
-    steps: int = 16_200
+    steps: int = 19_000
     warmup: int = 200
     decay: float = 0.2
     rate: float = 2e-3
@@ -105,7 +105,7 @@ class Recipe:
     codec: CodecRecipe = field(default_factory=CodecRecipe)
     language_model: LanguageModelRecipe = field(default_factory=LanguageModelRecipe)
     utterance_characters: int = 100  # what max_frames hold
-    cfg_scale: float = 1.5
+    cfg_scale: float = 2.0
     sampling: dict[Literal["text", "audio"], SamplingDefaults] = field(
         default_factory=lambda: {"audio": SamplingDefaults(0.5, 30)}
     )
