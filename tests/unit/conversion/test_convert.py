@@ -173,7 +173,7 @@ def test_what_is_missing_is_named_with_its_cost(
     make_tiny_ssl(tmp_path / "units", 0, units=5000)
     parts = ["--codec", str(tmp_path / "dac"), "--ssl", str(tmp_path / "units")]
     assert main([*checkpoint.arguments, *parts, "--out", str(tmp_path / "whole")]) == 0
-    assert "missing" not in capsys.readouterr().out
+    assert "missing:" not in capsys.readouterr().out
     assert ModelDirectory.open(tmp_path / "whole").ssl is not None
 
 
