@@ -16,6 +16,7 @@ settings.register_profile("default", deadline=None)
 settings.load_profile("default")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist's own hook reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where processes share the tests, those that share an engine or a service stay together."""
     for item in items:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import wave
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from deployments.model_audio import ModelAudio
 from deployments.model_card import ModelCard
 from deployments.settings import ModelSettings, ServiceSettings
 from engine_adapter.families import FAMILIES
+from tests.unit.deployments.stand_in import Events
 
 RATE = 16_000
 PCM = (np.arange(3200) % 200).astype("<i2").tobytes()
@@ -40,42 +41,20 @@ WRITTEN: Script = (
 )
 
 
-class Events:
-    """Serve's generator of responses, as far as the ingress uses it."""
-
-    def __init__(self, events: Script) -> None:
-        self._events = iter(events)
-        self.cancelled = False
-
-    def __aiter__(self) -> AsyncIterator[AnswerEvent]:
-        return self
-
-    async def __anext__(self) -> AnswerEvent:
-        event = next(self._events, None)
-        if event is None:
-            raise StopAsyncIteration
-        if isinstance(event, Exception):
-            raise event
-        return event
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
 class StandIn:
     """Replays events, and keeps the calls it was sent."""
 
     def __init__(self, events: Script) -> None:
         self.events = events
         self.calls: list[AnswerCall] = []
-        self.sent: list[Events] = []
+        self.sent: list[Events[AnswerEvent]] = []
         self.clips: list[Any] = []
         self.encoding_fails: Exception | None = None
 
     def speak(self, call: Any) -> Any:
         raise AssertionError("nothing is spoken here")
 
-    def answer(self, call: AnswerCall) -> Events:
+    def answer(self, call: AnswerCall) -> Events[AnswerEvent]:
         self.calls.append(call)
         self.sent.append(Events(self.events))
         return self.sent[-1]
@@ -114,17 +93,6 @@ class Front:
         """The only call."""
         [call] = self.engines.calls
         return call
-
-
-def error_of(response: httpx.Response) -> dict[str, Any]:
-    """Its error, after checks of the shape that all have."""
-    body = response.json()
-    assert list(body) == ["error"]
-    error: dict[str, Any] = body["error"]
-    assert set(error) == {"message", "type", "param", "code"}
-    if error["param"] is not None:
-        assert error["message"].startswith(error["param"])
-    return error
 
 
 def wav(samples: Any, rate: int = RATE) -> bytes:

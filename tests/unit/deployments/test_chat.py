@@ -20,10 +20,10 @@ from tests.unit.deployments.answering_stand_in import (
     SPOKEN,
     WRITTEN,
     Front,
-    error_of,
     tone,
     wav,
 )
+from tests.unit.deployments.stand_in import error_of
 
 URL = "/v1/chat/completions"
 HELLO = [{"role": "user", "content": "Hello."}]

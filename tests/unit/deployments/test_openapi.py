@@ -13,7 +13,7 @@ from deployments.catalog import Catalog, ServedModel
 from deployments.ingress import create_app
 from deployments.model_card import ModelCard
 from deployments.settings import ServiceSettings
-from tests.unit.deployments.test_contract import StandIn
+from tests.unit.deployments.speaking_stand_in import StandIn
 
 CARD = ModelCard("demo", ("slt", "rms"), 1.5, "none")
 

@@ -15,10 +15,10 @@ from tests.unit.deployments.answering_stand_in import (
     RATE,
     WRITTEN,
     Front,
-    error_of,
     tone,
     wav,
 )
+from tests.unit.deployments.stand_in import error_of
 
 URL = "/v1/audio/transcriptions"
 SPEECH = wav(np.concatenate([tone(1), np.zeros(RATE), tone(2)]))

@@ -9,7 +9,8 @@ import pytest
 
 from deployments.catalog import Catalog
 from deployments.ingress import create_app
-from tests.unit.deployments.answering_stand_in import CODES, RATE, Front, error_of, tone, wav
+from tests.unit.deployments.answering_stand_in import CODES, RATE, Front, tone, wav
+from tests.unit.deployments.stand_in import error_of
 from vocoder_service.busy import EncoderBusy
 
 URL = "/v1/audio/voices"
