@@ -24,7 +24,7 @@ from engine_adapter.checkpoint import (
 from engine_adapter.conversion import shapes, vocabulary
 from engine_adapter.conversion.backbones import BACKBONES, measured, served_config
 from engine_adapter.conversion.errors import ConversionError, shortened
-from engine_adapter.conversion.formats import FORMATS, Format, Part, Shapes, looks_like
+from engine_adapter.conversion.formats import FORMATS, HEAD, Format, Part, Shapes, looks_like
 from engine_adapter.conversion.plan import Plan
 from engine_adapter.conversion.shards import SHARD_BYTES, WRITABLE, Entry, write_shards
 from engine_adapter.conversion.source import TorchCheckpoint
@@ -104,13 +104,10 @@ class Conversion:
         layout, spec = FORMATS[request.family], FAMILIES[request.family]
         copies = _copies(request)
         source = TorchCheckpoint(request.checkpoint)
-        for name, tensor in source.tensors.items():
-            rule = layout.rule_for(name)
-            if rule is not None and rule.per_stream and tensor.shape:
-                source.tensors[name] = tensor.first_rows(spec.num_streams)
-        official = {name: tensor.shape for name, tensor in source.tensors.items()}
         try:
-            _check_family(request.family, layout, spec, official)
+            _check_family(request.family, layout, spec, source)
+            _fit_rows(layout, spec, source)
+            official = {name: tensor.shape for name, tensor in source.tensors.items()}
             training = _training_config(request, layout, spec)
             plan = Plan.of(list(source.tensors), layout)
             if request.codec is not None:
@@ -175,7 +172,8 @@ class Conversion:
         return entries
 
 
-def _check_family(family: str, layout: Format, spec: StreamSpec, official: Shapes) -> None:
+def _check_family(family: str, layout: Format, spec: StreamSpec, source: TorchCheckpoint) -> None:
+    official = {name: tensor.shape for name, tensor in source.tensors.items()}
     found = looks_like(official)
     if found is None:
         raise ConversionError(
@@ -186,6 +184,18 @@ def _check_family(family: str, layout: Format, spec: StreamSpec, official: Shape
     ids = official.get(layout.embedding, (spec.vocab_size,))[0]
     if ids != spec.vocab_size:
         raise ConversionError(f"its vocabulary is {ids} ids, that of {family} is {spec.vocab_size}")
+
+
+def _fit_rows(layout: Format, spec: StreamSpec, source: TorchCheckpoint) -> None:
+    """Leaves rows of streams that the family does not have; puts a codec's head in its place."""
+    for name, tensor in source.tensors.items():
+        rule = layout.rule_for(name)
+        if rule is not None and rule.per_stream and tensor.shape:
+            source.tensors[name] = tensor.rows(0, spec.num_streams)
+    head = layout.official_name("model", HEAD)
+    if layout.codec_head in source.tensors and head in source.tensors:
+        first = spec.streams[spec.codec_first_stream].first_id
+        source.replace_rows(head, first, layout.codec_head)
 
 
 def _training_config(request: Request, layout: Format, spec: StreamSpec) -> Mapping[str, Any]:

@@ -47,12 +47,15 @@ class Format:
     Attributes:
         rules: the first that is about a tensor holds.
         embedding: official name of the embedding of all ids.
+        codec_head: official name of a head of its own for the codec's ids, which some
+            checkpoints have; its rows take the place of theirs in the head of all ids.
         token_names: for families with a ``config.yaml``: what the ids that the family's spec
             uses are called in its ``token_list``.
     """
 
     rules: tuple[Rule, ...]
     embedding: str
+    codec_head: str | None = None
     token_names: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -108,6 +111,7 @@ FORMATS: dict[str, Format] = {
     "opuslm": Format(
         _OPUSLM_RULES,
         "corelm.emb.weight",
+        "corelm.aux_lm_head.weight",
         {
             **_OPUSLM_TOKENS,
             64: "<textlm_task>",
@@ -119,6 +123,7 @@ FORMATS: dict[str, Format] = {
     "opuslm-dialogue": Format(
         _OPUSLM_RULES,
         "corelm.emb.weight",
+        "corelm.aux_lm_head.weight",
         {
             **_OPUSLM_TOKENS,
             8: "<system_prompt>",

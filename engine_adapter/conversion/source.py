@@ -51,9 +51,11 @@ class StoredTensor:
             expected *= size
         return True
 
-    def first_rows(self, count: int) -> StoredTensor:
-        """It, without the rows behind the first ``count``."""
-        return replace(self, shape=(min(count, self.shape[0]), *self.shape[1:]))
+    def rows(self, first: int, end: int) -> StoredTensor:
+        """Its rows ``first`` to ``end - 1``, as far as there are any."""
+        shape = (min(end, self.shape[0]) - first, *self.shape[1:])
+        start = self.offset + first * self.stride[0] * self.dtype.itemsize
+        return replace(self, shape=shape, offset=start)
 
     def converted(self, dtype: torch.dtype | None) -> torch.dtype:
         """The dtype it is written in where floating point is to be ``dtype``; None: as it is."""
@@ -80,6 +82,7 @@ class TorchCheckpoint:
         state = _state_dict(self.path)
         self.tensors = {n: _stored(t) for n, t in state.items() if isinstance(t, Tensor)}
         self.others = tuple(str(n) for n, t in state.items() if not isinstance(t, Tensor))
+        self._replaced: dict[str, tuple[int, StoredTensor]] = {}
         if not self.tensors:
             raise ConversionError(f"{self.path}: holds no tensors")
 
@@ -94,6 +97,36 @@ class TorchCheckpoint:
             ConversionError: the file ends before the tensor does.
         """
         stored = self.tensors[name]
+        if name not in self._replaced:
+            yield from self._pieces(stored, dtype)
+            return
+        row, rows = self._replaced[name]
+        yield from self._pieces(stored.rows(0, row), dtype)
+        yield from self._pieces(rows, dtype)
+        yield from self._pieces(stored.rows(row + rows.shape[0], stored.shape[0]), dtype)
+
+    def replace_rows(self, name: str, row: int, other: str) -> None:
+        """Puts the rows of a tensor in the place of those of ``name`` from ``row`` on. It is no
+        tensor of its own any more.
+
+        Raises:
+            ConversionError: their shapes or dtypes do not allow it.
+        """
+        whole, rows = self.tensors[name], self.tensors[other]
+        fits = whole.is_contiguous and len(whole.shape) == len(rows.shape) == 2
+        if (
+            not fits
+            or whole.dtype != rows.dtype
+            or whole.shape[1] != rows.shape[1]
+            or row + rows.shape[0] > whole.shape[0]
+        ):
+            raise ConversionError(
+                f"{other}, {list(rows.shape)}, does not fit into {name}, {list(whole.shape)}"
+            )
+        del self.tensors[other]
+        self._replaced[name] = row, rows
+
+    def _pieces(self, stored: StoredTensor, dtype: torch.dtype | None) -> Iterator[memoryview]:
         with self.path.open("rb") as file:
             file.seek(stored.offset)
             if stored.is_contiguous:

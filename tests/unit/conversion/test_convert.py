@@ -207,6 +207,27 @@ def test_tensors_in_any_order_of_storage(official: Official, tmp_path: Path) -> 
     assert torch.equal(model.tensor(norm.removeprefix("corelm.decoders.")), state[norm])
 
 
+def test_a_head_of_the_codec_alone_becomes_part_of_the_head(
+    official: Official, tmp_path: Path, refusal: Refusal
+) -> None:
+    """ESPnet trains one for streams 1 and up, where it is told to."""
+    checkpoint = official(write_opuslm)
+    own = torch.randn(8192, 64, generator=torch.Generator().manual_seed(1)).bfloat16()
+
+    def change(state: State) -> None:
+        state["corelm.aux_lm_head.weight"] = state["criterion.aux_lm_head.weight"] = own
+
+    file = changed(checkpoint, tmp_path, change)
+    assert main([*arguments_of(checkpoint, file), "--out", str(tmp_path / "out")]) == 0
+    expected = torch.load(checkpoint.file, weights_only=True)["corelm.lm_head.weight"]
+    expected[5256:13448] = own
+    assert torch.equal(ModelDirectory.open(tmp_path / "out").tensor("lm_head.weight"), expected)
+
+    own = own[:, :60].clone()
+    file = changed(checkpoint, tmp_path, change)
+    assert "[8192, 60], does not fit into" in refusal(arguments_of(checkpoint, file))
+
+
 def test_a_checkpoint_without_its_audio_encoder(
     official: Official, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
