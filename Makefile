@@ -16,7 +16,7 @@ serve: setup ## serve the default model as serve_config.yaml says
 test: lint types ## lint, types and every test
 	@requirements/debian
 	$(run)pytest -m '$(fast)' -n 2
-	$(run)pytest -m 'not ($(fast))' -n 2 --dist loadgroup
+	$(run)pytest -m 'not ($(fast))' -n 2 --dist loadscope
 
 lint: setup ## ruff: rules and format
 	$(run)ruff check

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -16,18 +17,10 @@ settings.register_profile("default", deadline=None)
 settings.load_profile("default")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist's own hook reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where processes share the tests, those that share an engine or a service stay together."""
-    for item in items:
-        if item.get_closest_marker("engine") or item.get_closest_marker("serve"):
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """``--dist loadscope``: those that share an engine or a service stay together."""
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from tests.sharing import Sharing
 
-
-def _group(item: pytest.Item) -> str:
-    fixtures: tuple[str, ...] = getattr(item, "fixturenames", ())
-    if "service" in fixtures:
-        return "service"
-    parameters = getattr(item, "callspec", None)
-    family = None if parameters is None else parameters.params.get("family")
-    return str(family or item.path)
+    return Sharing(config, log)
