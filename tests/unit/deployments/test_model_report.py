@@ -36,7 +36,7 @@ def test_the_demonstration_voice(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["vocabulary"] == {"ids": 2320, "text": [16, 272]}
     assert found["codec"]["type"] == "dac"
     assert found["codec"]["sample_rate"] == 16000
-    assert found["codec"]["frame_rate"] == 50
+    assert found["codec"]["frame_rate"] == 31.25
     assert found["tokenizer"] == {"ids": 256}
     assert found["voices"] == ["rms", "slt"]
     assert found["defaults"]["audio"]["top_k"] == 30
