@@ -16,6 +16,7 @@ from deployments.answer_messages import (
     Codes,
     TextPiece,
 )
+from deployments.audio.joining import Joiner
 from deployments.messages import Accepted, Refused
 from deployments.vocoding import Vocoding
 from engine_adapter import conversation
@@ -151,6 +152,7 @@ class Answerer:
         text_tokens = frames = 0
         kept: list[Codes] = []
         speaks = "audio" in call.output
+        joiner = Joiner(self._codec.sample_rate)
         sound = self._vocoding.stream(call.request_id)
         chunks = self._engine.stream(resolved, sound.id)
         try:
@@ -167,11 +169,11 @@ class Answerer:
                         reason, codes = "length", codes[:room]
                 frames += len(codes)
                 kept.append(codes)
-                if speaks and (pcm := await sound.add(codes)):
+                if speaks and (pcm := joiner.piece(await sound.add(codes))):
                     yield pcm
                 if reason is not None:
                     break
-            if speaks and (pcm := await sound.finish()):
+            if speaks and (pcm := joiner.piece(await sound.finish()) + joiner.finish()):
                 yield pcm
         finally:
             if speaks:

@@ -34,8 +34,8 @@ def load(path: Path) -> ServeDeploySchema:
         speech_settings(config)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{path}: {key}: {sentence(first)}") from error
+        where = [str(path), ".".join(map(str, first["loc"]))]
+        raise ConfigError(": ".join([*filter(None, where), sentence(first)])) from error
     if unknown := unknown_keys(data, config.model_dump(exclude_unset=True)):
         raise ConfigError(f"{path}: unknown keys: {', '.join(unknown)}")
     return config

@@ -172,5 +172,7 @@ class Answers:
     def _write_wav(self, path: Path, result: Result) -> None:
         assert self._vocoder is not None
         codes = result.codes[:, self._engine.spec.codec_first_stream :]
-        pcm = self._vocoder.decode_all(codes).astype("<i2").tobytes()
-        path.write_bytes(wav.file(self._vocoder.codec.sample_rate, pcm))
+        rate = self._vocoder.codec.sample_rate
+        joiner = Joiner(rate)  # what the service does to its audio
+        pcm = joiner.piece(self._vocoder.decode_all(codes).astype("<i2").tobytes())
+        path.write_bytes(wav.file(rate, pcm + joiner.finish()))

@@ -1,4 +1,4 @@
-"""The utterances of one answer, one behind the other, without a click between them."""
+"""The utterances of one answer, one behind the other, without a click between or around them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _FADE_SECONDS = 0.005
 class Joiner:
     """Joins PCM (signed 16-bit little-endian mono) of successive utterances piece by piece.
 
-    An utterance before another one fades out over its last 5 ms, one behind another fades in
-    over its first 5 ms, and silence lies between. Samples are scaled, never dropped or added:
-    the result is as long as the utterances and pauses together. A single utterance is not
-    touched. The last 5 ms of what came are held back; how the input is cut changes nothing.
+    Each utterance fades in over its first 5 ms and out over its last 5 ms, since a codec knows
+    nothing of the silence around it; between two lies silence. Samples are scaled, never dropped
+    or added: the result is as long as the utterances and pauses together. The last 5 ms of what
+    came are held back; how the input is cut changes nothing.
     """
 
     def __init__(self, sample_rate: int) -> None:
@@ -26,7 +26,7 @@ class Joiner:
         self._sample_rate = sample_rate
         fade = round(_FADE_SECONDS * sample_rate)
         self._fade_in = _rising(fade)
-        self._from_start = fade  # samples into the fade-in; the first utterance has none
+        self._from_start = 0  # samples into the fade-in
         self._held: NDArray[np.int16] = np.zeros(0, "<i2")
 
     def piece(self, pcm: bytes) -> bytes:
@@ -39,16 +39,14 @@ class Joiner:
 
     def end_utterance(self, pause_seconds: float) -> bytes:
         """Ends an utterance that another one follows; its last samples and the pause."""
-        faded = _scaled(self._held, _rising(len(self._held))[::-1])
         pause = np.zeros(round(pause_seconds * self._sample_rate), "<i2")
-        self._held = self._held[:0]
         self._from_start = 0
-        return faded.tobytes() + pause.tobytes()
+        return self.finish() + pause.tobytes()
 
     def finish(self) -> bytes:
-        """Ends the last utterance, which is not faded out; its last samples."""
+        """Ends the last utterance; its last samples."""
         held, self._held = self._held, self._held[:0]
-        return held.tobytes()
+        return _scaled(held, _rising(len(held))[::-1]).tobytes()
 
     def _faded_in(self, samples: NDArray[np.int16]) -> NDArray[np.int16]:
         gains = self._fade_in[self._from_start : self._from_start + len(samples)]

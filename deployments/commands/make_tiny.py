@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
             directory = make_tiny(options.family, *size)
         else:
             directory = make_tiny_of(StreamSpec.load(options.spec), Recipe(**chosen), *size)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise CommandError(str(error)) from error
     print(directory)
     return 0

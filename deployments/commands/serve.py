@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         _serve(options)
     except _Stop:
-        pass
+        print("stopped", flush=True)
     finally:
         processes.end_descendants(_PATIENCE_SECONDS)
     return 0
@@ -61,6 +61,7 @@ def _serve(options: argparse.Namespace) -> None:
         config = load(options.config)
         config.http_options.host = options.host or config.http_options.host
         config.http_options.port = options.port or config.http_options.port
+        _check_port(config.http_options.port)
         warnings = _check_guards(config)
         cards = _find_models(config)
     except (OSError, ValueError) as error:
@@ -71,8 +72,12 @@ def _serve(options: argparse.Namespace) -> None:
         with local_service.running(config, directory) as url:
             print(f"ready: {url}", *(_example(url, card) for card in cards), sep="\n")
             sys.stdout.flush()
-            while True:
-                signal.pause()
+            try:
+                while True:
+                    signal.pause()
+            except _Stop:
+                print("stopping: answers that are being sent may end first", flush=True)
+                raise
     except local_service.StartError as error:
         logs = directory / "session_latest" / "logs"
         if logs.exists():
@@ -82,6 +87,11 @@ def _serve(options: argparse.Namespace) -> None:
     except _Stop:
         shutil.rmtree(directory, ignore_errors=True)
         raise
+
+
+def _check_port(port: int) -> None:
+    if not 1 <= port <= 65_535:
+        raise ValueError(f"http_options.port: must be 1 to 65535, not {port}")
 
 
 def _check_guards(config: ServeDeploySchema) -> list[str]:
@@ -112,9 +122,8 @@ def _find_models(config: ServeDeploySchema) -> list[ModelCard]:
     """Makes the models that are made on first use, and all paths absolute.
 
     Raises:
-        FileNotFoundError: a model is not there.
-        SpecError: a directory is not a model's.
-        ValueError: there is no such family, or a model has no such voice.
+        ValueError: a model is not there or not complete, there is no such family, or a model has
+            no such voice; the message names the setting.
     """
     from deployments.config_file import speech_settings
     from deployments.model_card import ModelCard
@@ -123,15 +132,20 @@ def _find_models(config: ServeDeploySchema) -> list[ModelCard]:
 
     cards = []
     for application, settings in speech_settings(config):
-        for model, arguments in zip(settings.models, application.args["models"], strict=True):
-            directory = locate(model.path)
-            cards.append(ModelCard.of(model, StreamSpec.load(directory)))
+        of_file = application.args["models"]
+        for index, (model, arguments) in enumerate(zip(settings.models, of_file, strict=True)):
+            try:
+                directory = locate(model.path)
+                spec = StreamSpec.load(directory)
+            except (OSError, ValueError) as error:
+                raise ValueError(f"models.{index}.path: {error}") from error
+            cards.append(ModelCard.of(model, spec))
             arguments["path"] = str(directory)
     return cards
 
 
 def _example(url: str, card: ModelCard) -> str:
-    body = {"model": card.id, "voice": card.voices[0], "input": "Hello."}
+    body = {"model": card.id, "voice": card.voices[0], "input": "Hello.", "response_format": "wav"}
     data = shlex.quote(json.dumps(body))
     header = "'content-type: application/json'"
     return f"try:   curl {url}/v1/audio/speech -H {header} -d {data} -o hello.wav"

@@ -35,17 +35,21 @@ def loud(samples: int) -> NDArray[np.int16]:
 
 @settings(deadline=None)
 @given(samples=st.integers(0, 500), cuts=st.lists(st.integers(0, 500), max_size=6))
-def test_a_single_utterance_is_not_touched(samples: int, cuts: list[int]) -> None:
+def test_a_single_utterance_begins_and_ends_in_silence(samples: int, cuts: list[int]) -> None:
     utterance = np.random.default_rng(3).integers(-(2**15), 2**15, samples).astype("<i2")
-    np.testing.assert_array_equal(join([utterance], 0.2, cuts), utterance)
+    heard = join([utterance], 0.2, cuts)
+    assert len(heard) == samples
+    assert not heard[:1].any()
+    assert not heard[-1:].any()
+    np.testing.assert_array_equal(heard[FADE:-FADE], utterance[FADE:-FADE])
 
 
 def test_what_lies_between_the_fades_is_not_touched() -> None:
     joined = join([loud(1_000), loud(600)], 0.1)
     pause = RATE // 10
-    np.testing.assert_array_equal(joined[: 1_000 - FADE], loud(1_000 - FADE))
+    np.testing.assert_array_equal(joined[FADE : 1_000 - FADE], loud(1_000 - 2 * FADE))
     assert not joined[1_000 : 1_000 + pause].any()
-    np.testing.assert_array_equal(joined[1_000 + pause + FADE :], loud(600 - FADE))
+    np.testing.assert_array_equal(joined[1_000 + pause + FADE : -FADE], loud(600 - 2 * FADE))
 
 
 @pytest.mark.parametrize("pause_seconds", [0.0, 0.1])
