@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from deployments.audio import wav
+from deployments.audio.joining import Joiner
 from deployments.validation import first_field
 from engine_adapter.engine import SpeechEngine
 from engine_adapter.request import GenerationError, RequestError, Result, SpeechRequest
