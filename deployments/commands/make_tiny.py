@@ -24,18 +24,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from engine_adapter.conversion.staging import check_is_free
     from engine_adapter.spec import StreamSpec
     from engine_adapter.tiny import Recipe, make_tiny, make_tiny_of
 
-    if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
-        raise CommandError(f"{options.out}: exists and is not an empty directory")
-    if options.layers < 1:
-        raise CommandError(f"--layers: must be at least 1, got {options.layers}")
-    chosen = {k: v for k in ("backbone", "codec") if (v := getattr(options, k)) is not None}
-    if chosen and options.spec is None:
-        raise CommandError(f"--{next(iter(chosen))}: a served family has its own")
-    size = (options.out, options.seed, options.hidden, options.layers)
     try:
+        check_is_free(options.out)
+        if options.layers < 1:
+            raise CommandError(f"--layers: must be at least 1, got {options.layers}")
+        chosen = {k: v for k in ("backbone", "codec") if (v := getattr(options, k)) is not None}
+        if chosen and options.spec is None:
+            raise CommandError(f"--{next(iter(chosen))}: a served family has its own")
+        size = (options.out, options.seed, options.hidden, options.layers)
         if options.spec is None:
             directory = make_tiny(options.family, *size)
         else:

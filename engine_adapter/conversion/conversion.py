@@ -107,13 +107,12 @@ class Conversion:
         try:
             _check_family(request.family, layout, spec, source)
             _fit_rows(layout, spec, source)
-            official = {name: tensor.shape for name, tensor in source.tensors.items()}
             training = _training_config(request, layout, spec)
             plan = Plan.of(list(source.tensors), layout)
             if request.codec is not None:
                 plan = plan.without("codec", f"{request.codec} takes its place")
             configs, expected = _expected(request, spec, plan, source, training)
-            problems = plan.problems(layout, official, expected)
+            problems = plan.problems(layout, source.shapes, expected)
             problems += _unwritable(plan, source)
             if source.others:
                 problems.append(f"no tensors: {shortened(source.others)}")
@@ -173,7 +172,7 @@ class Conversion:
 
 
 def _check_family(family: str, layout: Format, spec: StreamSpec, source: TorchCheckpoint) -> None:
-    official = {name: tensor.shape for name, tensor in source.tensors.items()}
+    official = source.shapes
     found = looks_like(official)
     if found is None:
         raise ConversionError(
@@ -219,12 +218,11 @@ def _expected(
     training: Mapping[str, Any],
 ) -> tuple[dict[str, Mapping[str, Any]], dict[Part, Shapes]]:
     """The configurations that are written, and the tensors that they ask for."""
-    official = {name: tensor.shape for name, tensor in source.tensors.items()}
     given = _read_json(request.backbone_config)
     config = served_config(
         BACKBONES[request.family],
         given,
-        measured(plan.shapes("model", official)),
+        measured(plan.shapes("model", source.shapes)),
         spec.vocab_size,
         _dtype(plan, source, request.dtype),
     )

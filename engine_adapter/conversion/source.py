@@ -86,6 +86,11 @@ class TorchCheckpoint:
         if not self.tensors:
             raise ConversionError(f"{self.path}: holds no tensors")
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of all tensors, by name."""
+        return {name: tensor.shape for name, tensor in self.tensors.items()}
+
     def pieces(self, name: str, dtype: torch.dtype | None = None) -> Iterator[memoryview]:
         """The bytes of a tensor in C order, in small pieces.
 
