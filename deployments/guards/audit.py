@@ -6,6 +6,7 @@ import asyncio
 import base64
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from deployments.guards.paths import guarded, path_of
 _WITH_AUDIO = ("audio/", "text/event-stream")
 _BYTES_PER_SAMPLE = 2
 _NORMAL_CLOSES = (1000, 1001, 1005)
+_DEPARTURE_SECONDS = 1.0
 
 
 @dataclass
@@ -114,17 +116,24 @@ class Audit:
         state["audit"] = record
         watch = _Watch(record, self._keep_audio)
         try:
-            await self._app(scope, watch.receiving(receive), watch.sending(send))
+            await self._guarded(scope, receive, send, watch)
         except asyncio.CancelledError:
             watch.cancelled = True
-            raise
-        except Exception:
-            record.status = record.status or 500
             raise
         finally:
             watch.finish()
             if self._write is not None and guarded(scope):
                 self._write(record)
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send, watch: _Watch) -> None:
+        record: AuditRecord = scope["state"]["audit"]
+        try:
+            await self._app(scope, watch.receiving(receive), watch.sending(send))
+        except Exception:
+            record.status = record.status or 500
+            if record.end != "deadline":
+                await watch.departure(receive)
+            raise
 
 
 class _Watch:
@@ -148,6 +157,18 @@ class _Watch:
                 record.end = "cancelled"
         if self._audio:
             record.audio = base64.b64encode(b"".join(self._audio)).decode()
+
+    async def departure(self, receive: Receive) -> None:
+        """Gives the news that the client has left a moment to arrive.
+
+        Serve ends what a request has called before it ends the request itself, so that the first
+        sign of a client's leaving may be that its audio breaks off.
+        """
+        watched = self.receiving(receive)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DEPARTURE_SECONDS):
+                while not self.cancelled:
+                    await watched()
 
     def receiving(self, receive: Receive) -> Receive:
         async def watched() -> Message:

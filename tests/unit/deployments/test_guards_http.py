@@ -1,12 +1,10 @@
 """What the guards answer, around an application of the tests, with the real limiter in-process."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -14,13 +12,11 @@ from starlette.testclient import TestClient, WebSocketDenialResponse
 
 from deployments.catalog import Catalog
 from deployments.guards.deadline import DeadlinePassed
-from deployments.guards.keys import hash_key
 from deployments.guards.limits import Limiter
 from deployments.guards.runtime import Guards
 from deployments.guards.usage import Usage
 from deployments.ingress import create_app
 from deployments.settings import (
-    AuditSettings,
     ClientLimits,
     GuardSettings,
     ServiceSettings,
@@ -276,64 +272,6 @@ async def test_serve_s_own_header_against_disconnects_is_refused() -> None:
     async with world().client() as http:
         header = "x-request-disconnect-disabled"
         assert (await http.get("/v1/hello", headers={header: "?1"})).status_code == 400
-
-
-# The audit log
-
-
-def entries(guards: Guards) -> list[dict[str, Any]]:
-    assert guards.audit_log is not None
-    return [json.loads(line) for line in guards.audit_log.path.read_text().splitlines()]
-
-
-async def test_every_guarded_request_is_in_the_audit_log_however_it_ends(tmp_path: Path) -> None:
-    path = str(tmp_path / "audit.jsonl")
-    made = world(GuardSettings(audit=AuditSettings(path=path)))
-    async with made.client() as http:
-        await http.get("/live")
-        await http.post("/v1/wait", headers={"x-request-timeout": "0.05"})
-        await http.post("/v1/fail")
-        await http.get("/v1/hello", headers={"authorization": "Bearer wrong"})
-        task = asyncio.create_task(http.post("/v1/wait"))
-        await asyncio.sleep(0.05)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        made.release.set()
-        await http.post("/v1/speak?seconds=1.5", headers={"x-request-id": "mine"})
-    await made.guards.end()
-    found = entries(made.guards)
-    assert [(e["path"], e["status"], e["end"]) for e in found] == [
-        ("/v1/wait", 408, "deadline"),
-        ("/v1/fail", 500, "failed"),
-        ("/v1/hello", 401, "complete"),
-        ("/v1/wait", None, "cancelled"),
-        ("/v1/speak", 200, "complete"),
-    ]
-    assert [e["client"] for e in found] == ["alice", "alice", None, "alice", "alice"]
-    last = found[-1]
-    assert (last["request_id"], last["model"], last["seed"]) == ("mine", "demo", 7)
-    assert (last["output_seconds"], last["output_bytes"]) == (1.5, 4)
-    assert last["key_id"] == hash_key(KEY)[7:19]
-    assert 0 <= last["first_byte_seconds"] <= last["total_seconds"]
-    assert not {"text", "audio", "arrived"} & set(last)
-
-
-async def test_the_audit_log_has_text_and_audio_if_it_shall(tmp_path: Path) -> None:
-    audit = AuditSettings(path=str(tmp_path / "audit.jsonl"), text=True, audio=True)
-    made = world(GuardSettings(audit=audit))
-    made.release.set()
-    async with made.client() as http:
-        await http.post("/v1/speak")
-        await http.get("/v1/hello")
-    await made.guards.end()
-    spoken, other = entries(made.guards)
-    assert (spoken["text"], spoken["audio"], spoken["media_type"]) == (
-        "Hello.",
-        "YWJjZA==",
-        "audio/pcm",
-    )
-    assert other["audio"] is None
 
 
 # Browsers

@@ -1,0 +1,100 @@
+"""What the audit log learns of a request, however it ends."""
+
+import asyncio
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from deployments.guards.audit import Audit, AuditRecord
+from deployments.guards.keys import hash_key
+from deployments.guards.runtime import Guards
+from deployments.settings import AuditSettings, GuardSettings
+from tests.unit.deployments.guarded_app import KEY, world
+
+
+def entries(guards: Guards) -> list[dict[str, Any]]:
+    assert guards.audit_log is not None
+    return [json.loads(line) for line in guards.audit_log.path.read_text().splitlines()]
+
+
+async def test_every_guarded_request_is_in_the_audit_log_however_it_ends(tmp_path: Path) -> None:
+    path = str(tmp_path / "audit.jsonl")
+    made = world(GuardSettings(audit=AuditSettings(path=path)))
+    async with made.client() as http:
+        await http.get("/live")
+        await http.post("/v1/wait", headers={"x-request-timeout": "0.05"})
+        await http.post("/v1/fail")
+        await http.get("/v1/hello", headers={"authorization": "Bearer wrong"})
+        task = asyncio.create_task(http.post("/v1/wait"))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        made.release.set()
+        await http.post("/v1/speak?seconds=1.5", headers={"x-request-id": "mine"})
+    await made.guards.end()
+    found = entries(made.guards)
+    assert [(e["path"], e["status"], e["end"]) for e in found] == [
+        ("/v1/wait", 408, "deadline"),
+        ("/v1/fail", 500, "failed"),
+        ("/v1/hello", 401, "complete"),
+        ("/v1/wait", None, "cancelled"),
+        ("/v1/speak", 200, "complete"),
+    ]
+    assert [e["client"] for e in found] == ["alice", "alice", None, "alice", "alice"]
+    last = found[-1]
+    assert (last["request_id"], last["model"], last["seed"]) == ("mine", "demo", 7)
+    assert (last["output_seconds"], last["output_bytes"]) == (1.5, 4)
+    assert last["key_id"] == hash_key(KEY)[7:19]
+    assert 0 <= last["first_byte_seconds"] <= last["total_seconds"]
+    assert not {"text", "audio", "arrived"} & set(last)
+
+
+async def test_the_audit_log_has_text_and_audio_if_it_shall(tmp_path: Path) -> None:
+    audit = AuditSettings(path=str(tmp_path / "audit.jsonl"), text=True, audio=True)
+    made = world(GuardSettings(audit=audit))
+    made.release.set()
+    async with made.client() as http:
+        await http.post("/v1/speak")
+        await http.get("/v1/hello")
+    await made.guards.end()
+    spoken, other = entries(made.guards)
+    assert (spoken["text"], spoken["audio"], spoken["media_type"]) == (
+        "Hello.",
+        "YWJjZA==",
+        "audio/pcm",
+    )
+    assert other["audio"] is None
+
+
+@pytest.mark.parametrize(("leaves", "end"), [(True, "cancelled"), (False, "failed")])
+async def test_audio_that_breaks_off_as_the_client_leaves_is_no_failure(
+    leaves: bool, end: str
+) -> None:
+    left = asyncio.Event()
+
+    async def broken_off(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"ab", "more_body": True})
+        if leaves:
+            asyncio.get_running_loop().call_later(0.05, left.set)
+        raise RuntimeError("the audio broke off")
+
+    async def receive() -> Message:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(_: Message) -> None:
+        pass
+
+    records: list[AuditRecord] = []
+    scope = {"type": "http", "method": "POST", "path": "/v1/audio/speech"}
+    audit = Audit(broken_off, records.append, keep_audio=False)
+    with pytest.raises(RuntimeError):
+        await audit({**scope, "state": {"request_id": "mine"}}, receive, send)
+    [record] = records
+    assert (record.status, record.end, record.output_bytes) == (200, end, 2)
