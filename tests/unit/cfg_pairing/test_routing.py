@@ -1,0 +1,156 @@
+"""Where requests go: rows, KV memory, prefixes, and what happens between two reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from statistics import mean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cfg_pairing.routing import REQUEST_STEPS, Demand, Load, LoadReport, Loads, rank
+
+ONE, TWO = Demand(1), Demand(2)
+
+
+def test_the_emptiest_comes_first() -> None:
+    loads = {"a": Load(6, 8, 0), "b": Load(2, 8, 0), "c": Load(4, 8, 0)}
+    assert rank(loads, ONE, "r") == ["b", "c", "a"]
+
+
+def test_empty_is_relative_to_the_capacity() -> None:
+    assert rank({"small": Load(3, 4, 0), "large": Load(6, 16, 0)}, ONE, "r")[0] == "large"
+
+
+def test_memory_counts_where_it_is_scarcer() -> None:
+    assert rank({"long": Load(2, 8, 0.8), "short": Load(5, 8, 0.1)}, ONE, "r")[0] == "short"
+
+
+def test_one_more_pair_is_weighed_as_two_rows() -> None:
+    # Two more rows would fill the small one; one more would not.
+    loads = {"small": Load(2, 4, 0), "large": Load(13, 16, 0)}
+    assert rank(loads, ONE, "r")[0] == "small"
+    assert rank(loads, TWO, "r")[0] == "large"
+
+
+def test_equals_are_drawn_by_request() -> None:
+    loads = {name: Load(0, 8, 0) for name in "abc"}
+    firsts = Counter(rank(loads, ONE, f"request {i}")[0] for i in range(300))
+    assert min(firsts.values()) > 70
+    assert rank(loads, ONE, "the same") == rank(loads, ONE, "the same")
+
+
+def test_a_voice_has_a_home_among_equals() -> None:
+    loads = {name: Load(3, 8, 0) for name in "abcd"}
+    homes = {rank(loads, Demand(1, b"rms"), f"request {i}")[0] for i in range(20)}
+    assert len(homes) == 1
+
+
+def test_a_home_may_be_fuller_by_what_its_prefix_saves() -> None:
+    demand = Demand(1, b"a recorded voice", prefix_rows=2 * REQUEST_STEPS)
+    home = rank({name: Load(0, 8, 0) for name in "ab"}, demand, "r")[0]
+    other = "b" if home == "a" else "a"
+    assert rank({home: Load(2, 8, 0), other: Load(0, 8, 0)}, demand, "r")[0] == home
+    assert rank({home: Load(3, 8, 0), other: Load(0, 8, 0)}, demand, "r")[0] == other
+
+
+def test_a_home_that_is_lost_moves_only_what_lived_there() -> None:
+    voices = [Demand(1, f"voice {i}".encode()) for i in range(200)]
+    four = {name: Load(0, 8, 0) for name in "abcd"}
+    three = {name: load for name, load in four.items() if name != "d"}
+    for voice in voices:
+        before, after = rank(four, voice, "r")[0], rank(three, voice, "r")[0]
+        assert before in ("d", after)
+
+
+def test_a_burst_between_two_reports_is_spread() -> None:
+    loads: Loads[str] = Loads(capacity=64)
+    loads.retain("ab")
+    for name in "ab":
+        loads.report(name, LoadReport(1, 0, 64, 0))
+    for i in range(40):
+        best = rank({n: loads.load(n) for n in "ab"}, TWO, f"r{i}")[0]
+        loads.intend(i, best, 2, now=0)
+    assert [loads.load(n).rows for n in "ab"] == [40, 40]
+
+
+def test_a_request_counts_once_from_intent_to_end() -> None:
+    loads: Loads[str] = Loads(capacity=8)
+    loads.intend("key", "a", 2, now=0)
+    assert loads.load("a").rows == 2
+    loads.intend("key", "b", 2, now=0)  # the first was full
+    assert (loads.load("a").rows, loads.load("b").rows) == (0, 2)
+    loads.routed("key", "b", "id", 2)
+    assert loads.load("b").rows == 2
+    loads.completed("a", "id")  # its refusal
+    loads.completed("b", "id")
+    assert loads.load("b").rows == 0
+
+
+def test_an_intent_that_came_to_nothing_is_forgotten() -> None:
+    loads: Loads[str] = Loads(capacity=8)
+    loads.intend("left", "a", 2, now=0)
+    loads.intend("other", "b", 1, now=3)
+    assert loads.load("a").rows == 0
+
+
+def test_one_request_may_be_several_calls() -> None:
+    loads: Loads[str] = Loads(capacity=8)
+    loads.routed("1", "a", "id", 1)
+    loads.routed("2", "a", "id", 2)
+    loads.completed("a", "id")
+    assert loads.load("a").rows == 2
+
+
+def test_a_report_says_what_others_have_sent() -> None:
+    loads: Loads[str] = Loads(capacity=8)
+    loads.routed("1", "a", "mine", 2)
+    loads.report("a", LoadReport(1, rows=5, capacity=16, kv_share=0.5))
+    assert loads.load("a") == Load(5, 16, 0.5)
+    loads.routed("2", "a", "next", 1)
+    loads.report("a", LoadReport(1, rows=5, capacity=16, kv_share=0.5))  # the same again
+    assert loads.load("a").rows == 6
+    assert loads.load("a").kv_share == pytest.approx(0.6)
+    loads.completed("a", "mine")
+    assert loads.load("a").rows == 4
+
+
+def test_a_replica_that_is_gone_takes_its_requests_along() -> None:
+    loads: Loads[str] = Loads(capacity=8)
+    loads.routed("1", "a", "mine", 2)
+    loads.retain(["b"])
+    loads.completed("a", "mine")
+    loads.retain(["a", "b"])
+    assert loads.load("a").rows == 0
+
+
+@given(st.integers(0, 2**32), st.floats(0, 1))
+def test_a_guided_mix_keeps_replicas_even(seed: int, guided: float) -> None:
+    """Two routers over three replicas that report now and then; what counts is rows."""
+    random = Random(seed)
+    names = "abc"
+    routers: list[Loads[str]] = [Loads(capacity=64) for _ in range(2)]
+    held: list[tuple[int, str, str, int]] = []
+    truth = dict.fromkeys(names, 0)
+    spreads = []
+    for i in range(300):
+        router = random.randrange(2)
+        demand = TWO if random.random() < guided else ONE
+        loads = {name: routers[router].load(name) for name in names}
+        best = rank(loads, demand, f"{i}")[0]
+        routers[router].routed(i, best, f"{i}", demand.rows)
+        held.append((router, best, f"{i}", demand.rows))
+        truth[best] += demand.rows
+        if len(held) > 60:
+            router, replica, request_id, rows = held.pop(random.randrange(len(held)))
+            routers[router].completed(replica, request_id)
+            truth[replica] -= rows
+        if i % 10 == 9:
+            for name in names:
+                for one in routers:
+                    one.report(name, LoadReport(i, truth[name], 64, 0))
+        spreads.append(max(truth.values()) - min(truth.values()))
+    assert mean(spreads) <= 8
+    assert max(spreads) <= 24
