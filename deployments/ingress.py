@@ -93,8 +93,8 @@ class Ingress:
             created: Unix time in seconds of the deployment.
 
         Raises:
-            ValueError: the keys cannot be used, or there are none and others could come in.
-            OSError: the audit log cannot be written.
+            ValueError: the keys cannot be used, or there are none and others could come in; or
+                the audit log cannot be written.
         """
         logs.configure(plain_keys())
         exposure.check_proxy(guards)

@@ -95,7 +95,7 @@ def _check_port(port: int) -> None:
 
 
 def _check_guards(config: ServeDeploySchema) -> list[str]:
-    """Checks who could come in, and makes the paths of the guards' files absolute.
+    """Checks who could come in, and the guards' files, and makes their paths absolute.
 
     Returns:
         What whoever starts the service should know.
@@ -103,10 +103,10 @@ def _check_guards(config: ServeDeploySchema) -> list[str]:
     Raises:
         ExposedError: others could come in, and nobody has said that they may.
         KeysFileError: a keys file cannot be used.
-        ValueError: the keys of the environment cannot be.
+        ValueError: the keys of the environment cannot be, or a file cannot be written.
     """
     from deployments.config_file import speech_settings
-    from deployments.guards import exposure
+    from deployments.guards import exposure, files
     from deployments.guards.key_source import KeySource
 
     warnings = []
@@ -114,6 +114,7 @@ def _check_guards(config: ServeDeploySchema) -> list[str]:
         guards = settings.guards.with_absolute_paths()
         application.args["guards"] = guards.model_dump()
         KeySource(guards, os.environ)
+        files.check(guards, settings.service)
         warnings.append(exposure.warning(config.http_options.host, guards))
     return [warning for warning in warnings if warning is not None]
 

@@ -76,7 +76,10 @@ class KeySource:
         self.problem: str | None = None
         if self._path is not None:
             self._read = _signature(self._path)
-        self._ring = self._load()
+        try:
+            self._ring = self._load()
+        except keys_file.KeysFileError as error:
+            raise keys_file.KeysFileError(f"guards.keys_file: {error}") from error
 
     def find(self, key: str) -> Caller | None:
         """Whose key this is."""

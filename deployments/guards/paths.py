@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from starlette.types import Scope
 
+HEALTH_PATHS = frozenset({"/live", "/ready"})
 # Whatever else there is, or will be, needs a key.
-_OPEN_PATHS = frozenset(
-    {"/", "/live", "/ready", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"}
-)
+_OPEN_PATHS = HEALTH_PATHS | {"/", "/docs", "/openapi.json"}
 
 
 def path_of(scope: Scope) -> str:

@@ -18,6 +18,7 @@ from deployments.guards.deadline import Deadline
 from deployments.guards.key_source import KeySource, configured
 from deployments.guards.leases import Leases
 from deployments.guards.limiter import RemoteLimiter
+from deployments.guards.local_names import LocalNames
 from deployments.middleware import BodyLimit, BodyTimeout, RequestId
 from deployments.settings import GuardSettings, ServiceSettings
 
@@ -51,8 +52,8 @@ class Guards:
             limiter: not used unless ``settings.limited``.
 
         Raises:
-            ValueError: the keys cannot be used.
-            OSError: the audit log cannot be written.
+            ValueError: the keys cannot be used, or the audit log cannot be written; the message
+                names the setting.
         """
         keys = KeySource(settings, environment) if configured(settings, environment) else None
         if keys is not None:
@@ -60,7 +61,10 @@ class Guards:
         leases = None
         if settings.limited:
             leases = Leases(limiter, settings, service.retry_after_seconds)
-        log = None if settings.audit.path is None else AuditLog(settings.audit)
+        try:
+            log = None if settings.audit.path is None else AuditLog(settings.audit)
+        except OSError as error:
+            raise ValueError(f"guards.audit.path: {error}") from error
         return cls(settings, keys, leases, log)
 
     async def end(self) -> None:
@@ -89,6 +93,8 @@ class Guards:
         app.add_middleware(
             Access, keys=self.keys, anonymous=settings.limits, origins=settings.cors_origins
         )
+        if self.keys is None and not settings.open:  # so it listens on loopback (exposure.py)
+            app.add_middleware(LocalNames)
         app.add_middleware(
             Capacity,
             max_requests=settings.max_http_requests,

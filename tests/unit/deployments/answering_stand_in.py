@@ -86,7 +86,7 @@ class Front:
             models.append(ServedModel(card, self.engines, self.engines))
         self.catalog = Catalog(models, ServiceSettings(store=str(store), **service), created=1)
         transport = httpx.ASGITransport(create_app(self.catalog), raise_app_exceptions=False)
-        self.http = httpx.AsyncClient(transport=transport, base_url="http://test")
+        self.http = httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
     @property
     def call(self) -> AnswerCall:

@@ -66,7 +66,7 @@ class World:
     def client(self, key: str | None = KEY, *, raises: bool = False) -> httpx.AsyncClient:
         return httpx.AsyncClient(
             transport=httpx.ASGITransport(self.app, raise_app_exceptions=raises),
-            base_url="http://test",
+            base_url="http://localhost",
             headers={} if key is None else {"authorization": f"Bearer {key}"},
         )
 

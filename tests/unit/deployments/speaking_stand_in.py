@@ -50,7 +50,7 @@ class StandIn:
 def client(engines: StandIn, *, raises: bool = False, card: ModelCard = CARD) -> httpx.AsyncClient:
     catalog = Catalog([ServedModel(card, engines)], ServiceSettings(), created=1)
     transport = httpx.ASGITransport(create_app(catalog), raise_app_exceptions=raises)
-    return httpx.AsyncClient(transport=transport, base_url="http://test")
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
 
 def body(**changes: Any) -> dict[str, Any]:

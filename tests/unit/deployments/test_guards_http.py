@@ -80,7 +80,7 @@ async def test_without_keys_scripts_of_other_sites_are_refused() -> None:
         foreign = await http.get("/v1/hello", headers={"origin": "https://evil.example"})
         assert foreign.status_code == 403
         assert error_of(foreign)["code"] == "wrong_origin"
-        own = await http.get("/v1/hello", headers={"origin": "http://test"})
+        own = await http.get("/v1/hello", headers={"origin": "http://localhost"})
         assert own.status_code == 200
     named = GuardSettings(cors_origins=["https://good.example"])
     async with world(named, keys=False).client(None) as http:
@@ -95,7 +95,7 @@ async def test_a_keys_file_that_broke_shows_in_ready(tmp_path: Path) -> None:
     guards = Guards.begin(settings, ServiceSettings(), InProcess(), {})
     app = create_app(Catalog([], ServiceSettings(), created=1), guards)
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
         assert (await http.get("/ready")).json() == {"status": "ready"}
         file.write_text("clients: [")
         assert guards.keys is not None

@@ -10,9 +10,10 @@ from schemathesis.core.result import Ok
 from schemathesis.schemas import BaseSchema
 
 from deployments.catalog import Catalog, ServedModel
+from deployments.guards.runtime import Guards
 from deployments.ingress import create_app
 from deployments.model_card import ModelCard
-from deployments.settings import ServiceSettings
+from deployments.settings import GuardSettings, ServiceSettings
 from tests.unit.deployments.speaking_stand_in import StandIn
 
 CARD = ModelCard("demo", ("slt", "rms"), 1.5, "none")
@@ -23,7 +24,8 @@ def openapi(tmp_path_factory: pytest.TempPathFactory) -> BaseSchema:
     """The schema of the front end over a stand-in for the engine replicas."""
     store: Path = tmp_path_factory.mktemp("store") / "store.sqlite3"
     catalog = Catalog([ServedModel(CARD, StandIn())], ServiceSettings(store=str(store)), created=1)
-    return schemathesis.openapi.from_asgi("/openapi.json", create_app(catalog))
+    guards = Guards(GuardSettings(open=True))  # it asks for another name than this machine's
+    return schemathesis.openapi.from_asgi("/openapi.json", create_app(catalog, guards))
 
 
 def operations(openapi: BaseSchema) -> list[schemathesis.APIOperation]:

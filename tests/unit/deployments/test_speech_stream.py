@@ -80,7 +80,7 @@ def connection(engines: StandIn, **settings: Any) -> Iterator[WebSocketTestSessi
     with (
         TestClient(create_app(catalog)) as http,
         suppress(CancelledError),
-        http.websocket_connect(PATH) as socket,
+        http.websocket_connect(f"ws://localhost{PATH}") as socket,
     ):
         yield socket
 

@@ -117,7 +117,7 @@ async def test_without_a_model_that_clones_nothing_is_stored(front: Front) -> No
     demo = front.catalog.model("demo")
     app = create_app(Catalog([demo], front.catalog.service, 1))
     async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://test"
+        transport=httpx.ASGITransport(app), base_url="http://localhost"
     ) as http:
         answer = await http.post(
             URL, data={"name": "ada"}, files={"audio_sample": ("a.wav", RECORDING)}
