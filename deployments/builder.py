@@ -16,7 +16,7 @@ from deployments.ingress import Ingress
 from deployments.model_audio import ModelAudio
 from deployments.model_card import ModelCard
 from deployments.model_directory import locate
-from deployments.settings import GuardSettings, ModelSettings, ServiceSettings, Settings
+from deployments.settings import INGRESS, GuardSettings, ModelSettings, ServiceSettings, Settings
 from engine_adapter.spec import StreamSpec
 
 # A replica refuses what it cannot take itself, at once and exactly. Serve's own limits only
@@ -42,6 +42,7 @@ def build(args: dict[str, Any]) -> Application:
     guards = settings.guards
     engines = [_engines(model, settings.service, guards) for model in settings.models]
     ingress = serve.deployment(Ingress).options(
+        name=INGRESS,
         num_replicas=settings.service.ingress_replicas,
         max_ongoing_requests=_INGRESS_CONCURRENCY,
         graceful_shutdown_timeout_s=settings.service.drain_seconds,
@@ -75,7 +76,7 @@ def _logging(guards: GuardSettings) -> dict[str, Any]:
 
 def _engines(model: ModelSettings, service: ServiceSettings, guards: GuardSettings) -> Application:
     deployment = serve.deployment(EngineReplica).options(
-        name=f"engine-{model.id.replace('/', '--')}",  # it names log files
+        name=model.deployment,
         num_replicas=model.replicas,
         max_ongoing_requests=model.max_concurrent_requests + _REFUSALS_AT_ONCE,
         max_queued_requests=_INGRESS_CONCURRENCY,

@@ -7,9 +7,10 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from ray.serve.config import ProxyLocation
 from ray.serve.schema import ServeApplicationSchema, ServeDeploySchema
 
-from deployments.settings import Settings
+from deployments.settings import INGRESS, Settings
 from deployments.validation import sentence
 
 BUILDER = "deployments.builder:build"
@@ -31,14 +32,38 @@ def load(path: Path) -> ServeDeploySchema:
         raise ConfigError(f"{path}: {error}") from error
     try:
         config = ServeDeploySchema.model_validate(data)
-        speech_settings(config)
+        settings = [settings for _, settings in speech_settings(config)]
     except ValidationError as error:
         first = error.errors()[0]
         where = [str(path), ".".join(map(str, first["loc"]))]
         raise ConfigError(": ".join([*filter(None, where), sentence(first)])) from error
     if unknown := unknown_keys(data, config.model_dump(exclude_unset=True)):
         raise ConfigError(f"{path}: unknown keys: {', '.join(unknown)}")
+    if fault := _fault(config, settings):
+        raise ConfigError(f"{path}: {fault}")
     return config
+
+
+def _fault(config: ServeDeploySchema, settings: list[Settings]) -> str | None:
+    """What Serve would take, and fail with, or wait for without an end."""
+    if config.proxy_location is ProxyLocation.Disabled:
+        return "proxy_location: must not be Disabled: nothing would listen"
+    if not config.applications:
+        return "applications: there is none"
+    for index, application in enumerate(config.applications):
+        where = f"applications.{index}"
+        if application.import_path != BUILDER:
+            return f"{where}.import_path: must be {BUILDER}, not {application.import_path}"
+        if application.route_prefix != "/":
+            return f"{where}.route_prefix: must be /, not {application.route_prefix}"
+        names = {INGRESS, *(model.deployment for model in settings[index].models)}
+        for number, deployment in enumerate(application.deployments):
+            if deployment.name not in names:
+                return (
+                    f"{where}.deployments.{number}.name: {deployment.name!r} is not one of "
+                    + ", ".join(sorted(names))
+                )
+    return None
 
 
 def speech_settings(

@@ -132,8 +132,13 @@ def _reason(application: ApplicationStatusOverview) -> str:
     """The exception of the deployment that failed, or whatever else Serve has to say."""
     for deployment in application.deployments.values():
         if deployment.status is DeploymentStatus.DEPLOY_FAILED:
-            return str(deployment.message).strip().rpartition("\n")[2]
-    return str(application.message)
+            return _last_line(deployment.message)
+    return _last_line(application.message)
+
+
+def _last_line(message: str) -> str:
+    """Of a trace, the exception."""
+    return message.strip().rpartition("\n")[2]
 
 
 def _await_drained(config: ServeDeploySchema) -> None:

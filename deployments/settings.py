@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from vocoder_service.windows import WindowSchedule
 
+INGRESS = "Ingress"
+"""The deployment of the HTTP front ends."""
 Cpus = Annotated[float, Field(ge=0)]
 Gpus = Annotated[float, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -103,6 +105,11 @@ class ModelSettings(_Settings):
     max_concurrent_requests: int = Field(128, ge=1)
     engine: EngineSettings = EngineSettings()
     vocoder: VocoderSettings = VocoderSettings()
+
+    @property
+    def deployment(self) -> str:
+        """Of its engines; it names log files."""
+        return f"engine-{self.id.replace('/', '--')}"
 
     @property
     def bundle(self) -> dict[str, float]:

@@ -85,6 +85,56 @@ def test_an_unknown_key_is_named_at_every_level(
         load(file)
 
 
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"import_path": "deployments.builder:bild"}, "applications.0.import_path: must be "),
+        ({"import_path": "deployment.builder:build"}, "applications.0.import_path: must be "),
+        ({"import_path": "builder"}, "applications.0.import_path: "),
+        ({"route_prefix": "/speech"}, "applications.0.route_prefix: must be /"),
+        ({"route_prefix": None}, "applications.0.route_prefix: must be /"),
+        ({"args": []}, "applications.0.args: "),
+        ({"deployments": [{"name": "engine"}]}, "applications.0.deployments.0.name: 'engine'"),
+        ({"deployments": [{"name": "Ingress", "replicas": 2}]}, "deployments.0.replicas"),
+    ],
+)
+def test_what_serve_would_fail_with_later_is_said_at_once(
+    tmp_path: Path, changes: dict[str, Any], says: str
+) -> None:
+    data = shipped()
+    data["applications"][0] |= changes
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(data))
+    with pytest.raises(ConfigError) as caught:
+        load(file)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [({"applications": []}, "applications"), ({"proxy_location": "Disabled"}, "proxy_location")],
+)
+def test_a_service_that_nobody_could_reach_is_refused(
+    tmp_path: Path, changes: dict[str, Any], key: str
+) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(shipped() | changes))
+    with pytest.raises(ConfigError, match=rf"config\.yaml: {key}: "):
+        load(file)
+
+
+def test_deployments_can_be_set_by_their_names(tmp_path: Path) -> None:
+    data = shipped()
+    data["applications"][0]["deployments"] = [
+        {"name": "Ingress", "num_replicas": 2},
+        {"name": "engine-demo-voice", "num_replicas": 2},
+    ]
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(data))
+    assert len(load(file).applications[0].deployments) == 2
+
+
 @pytest.mark.parametrize("content", ["{", "[]", "- 1", "applications: 3"])
 def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, content: str) -> None:
     file = tmp_path / "config.yaml"
