@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 Unit = Literal["seconds", "ratio", "bytes", "count", "info"]
@@ -71,7 +72,7 @@ class Histogram(Metric):
 
     buckets: tuple[float, ...] = ()
 
-    @property
+    @cached_property
     def exact(self) -> Counter:
         """The sum of what was observed."""
         return Counter(
