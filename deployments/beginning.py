@@ -8,7 +8,7 @@ from typing import Any
 
 from deployments.guards.audit import AuditRecord
 from deployments.messages import Accepted, Refused
-from deployments.replica_errors import FAILURES, failure, refusal, unavailable
+from deployments.replica_errors import FAILURES, busy, failure, refusal, unavailable
 
 
 async def begin(
@@ -17,7 +17,7 @@ async def begin(
     """Waits for the first result, so that a refusal has a status.
 
     Args:
-        events: of a replica, an async iterator with ``cancel()``.
+        events: of a replica, as ``ReplicaEvents``.
         accept_timeout: seconds a replica has to accept; the first result may take longer.
         retry_after: seconds, for a client that is refused for lack of room.
         audit: learns of the acceptance.
@@ -41,7 +41,7 @@ async def begin(
             raise refusal(first, retry_after)
     except TimeoutError:
         events.cancel()
-        raise unavailable(retry_after) from None
+        raise (busy if events.replicas_answer else unavailable)(retry_after) from None
     except asyncio.CancelledError:  # Serve ends it only if the client has left
         events.cancel()
         raise

@@ -18,7 +18,7 @@ class AnsweringEngines(Protocol):
     """The replicas of one model, as the ingress uses them."""
 
     def answer(self, call: AnswerCall) -> Any:
-        """The events of ``EngineReplica.answer``: an async iterator with ``cancel()``."""
+        """The events of ``EngineReplica.answer``: as ``ReplicaEvents``."""
 
     def encode(self, samples: Any) -> Any:
         """An awaitable of codes, with ``cancel()``."""

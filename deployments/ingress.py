@@ -20,6 +20,7 @@ from deployments.guards.runtime import Guards
 from deployments.messages import SpeechCall
 from deployments.model_card import ModelCard
 from deployments.openapi import ERRORS, DescribedApp
+from deployments.replica_events import Pulse, ReplicaEvents
 from deployments.routes import (
     chat,
     health,
@@ -61,12 +62,13 @@ class ServeEngines:
     def __init__(self, handle: DeploymentHandle) -> None:
         self._handle = handle
         self._streams = handle.options(stream=True)
+        self._pulse = Pulse()
 
-    def speak(self, call: SpeechCall) -> Any:
-        return self._streams.speak.remote(call)
+    def speak(self, call: SpeechCall) -> ReplicaEvents:
+        return ReplicaEvents(self._streams.speak.remote(call), self._pulse)
 
-    def answer(self, call: AnswerCall) -> Any:
-        return self._streams.answer.remote(call)
+    def answer(self, call: AnswerCall) -> ReplicaEvents:
+        return ReplicaEvents(self._streams.answer.remote(call), self._pulse)
 
     def encode(self, samples: Any) -> Any:
         return self._handle.encode.remote(samples)

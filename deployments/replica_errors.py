@@ -42,6 +42,11 @@ def failure(error: Exception, retry_after: int) -> ApiError:
     return ApiError(500, "the request failed while it was generated")
 
 
+def busy(retry_after: int) -> ApiError:
+    """Replicas answer others, but have not come to this request in time."""
+    return refusal(Refused(429, "the engines are busy, none has taken the request"), retry_after)
+
+
 def unavailable(retry_after: int) -> ApiError:
     """No replica answers."""
     return refusal(Refused(503, "no engine is ready"), retry_after)

@@ -177,7 +177,7 @@ class GuardSettings(_Settings):
         log_format: of the log lines of front ends and engines.
         cors_origins: web sites whose scripts may use the service, as
             ``https://example.org``, or ``*``. The page at ``/`` needs none.
-        max_http_requests: per front end; further ones get 503.
+        max_http_requests: per front end; further ones get 429.
         body_timeout_seconds: a body that takes longer to arrive gets 408.
     """
 
@@ -232,8 +232,8 @@ class ServiceSettings(_Settings):
         answer_seconds: how long the audio of an answer can be referred to.
         max_answers: of whose audio is kept; the oldest goes first.
         retry_after_seconds: what a refused client is told to wait.
-        accept_timeout_seconds: within this time a replica accepts a request or the
-            client gets 503.
+        accept_timeout_seconds: within this time a replica accepts a request, or the client gets
+            429 if replicas answer others, and otherwise 503.
         drain_seconds: how long a stopping replica lets its requests finish; longer than
             the longest utterance.
         stream_idle_seconds: after this time without a message and anything to speak, a

@@ -16,7 +16,7 @@ class Engines(Protocol):
     """The replicas of one model, as the ingress uses them."""
 
     def speak(self, call: SpeechCall) -> Any:
-        """The events of ``EngineReplica.speak``: an async iterator with ``cancel()``."""
+        """The events of ``EngineReplica.speak``: as ``ReplicaEvents``."""
 
     def check_health(self) -> Any:
         """An awaitable with ``cancel()``; raises unless a replica is healthy."""

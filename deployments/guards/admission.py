@@ -55,7 +55,7 @@ class Capacity:
             return await self._app(scope, receive, send)
         if self._live >= self._max:
             error = ApiError(
-                503,
+                429,
                 f"{self._max} requests are being answered, and no more fit",
                 code="overloaded",
                 retry_after=self._retry_after,

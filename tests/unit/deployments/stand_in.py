@@ -12,11 +12,13 @@ Event = TypeVar("Event")
 
 
 class Events(Generic[Event]):
-    """Serve's generator of responses, as far as the ingress uses it.
+    """``ReplicaEvents`` of a script.
 
     Attributes:
         cancelled: whether its request was.
     """
+
+    replicas_answer = False
 
     def __init__(self, events: Sequence[Event | Exception]) -> None:
         self._events = iter(events)

@@ -192,13 +192,13 @@ async def test_a_limiter_that_was_restarted_learns_what_is_held() -> None:
     await made.guards.end()
 
 
-async def test_a_full_front_end_answers_503_but_its_health() -> None:
+async def test_a_full_front_end_answers_429_but_its_health() -> None:
     made = world(GuardSettings(max_http_requests=1))
     async with made.client() as http:
         waiting = asyncio.create_task(http.post("/v1/wait"))
         await asyncio.sleep(0.05)
         refused = await http.get("/v1/hello")
-        assert refused.status_code == 503
+        assert refused.status_code == 429
         assert error_of(refused)["code"] == "overloaded"
         assert int(refused.headers["retry-after"]) >= 1
         assert (await http.get("/live")).status_code == 200
