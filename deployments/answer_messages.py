@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from deployments.messages import Accepted, Refused
+from cfg_pairing.admission import Priority
+from deployments.messages import Accepted, Queued, Refused
 from engine_adapter.layout import Content, Role
 from engine_adapter.request import FinishReason
 from engine_adapter.spec import Output
@@ -41,6 +42,7 @@ class AnswerCall:
         request_id: for logs; need not be unique.
         param: the API's name of the field that the parts came from.
         max_tokens: text ids and frames at most, together.
+        priority: where no rows are free, in which class it waits.
         others: as in ``engine_adapter.request.SpeechRequest``.
     """
 
@@ -55,6 +57,7 @@ class AnswerCall:
     top_k: int | None = None
     top_p: float | None = None
     max_tokens: int | None = None
+    priority: Priority = "standard"
 
 
 @dataclass(frozen=True)
@@ -84,4 +87,4 @@ class Answered:
 
 
 # bytes: PCM, signed 16-bit little-endian mono, never empty.
-AnswerEvent = Accepted | Refused | TextPiece | bytes | Answered
+AnswerEvent = Queued | Accepted | Refused | TextPiece | bytes | Answered

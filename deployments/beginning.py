@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from deployments.guards.audit import AuditRecord
-from deployments.messages import Accepted, Refused
+from deployments.messages import Accepted, Queued, Refused
 from deployments.replica_errors import FAILURES, busy, failure, refusal, unavailable
 
 
@@ -18,7 +18,8 @@ async def begin(
 
     Args:
         events: of a replica, as ``ReplicaEvents``.
-        accept_timeout: seconds a replica has to accept; the first result may take longer.
+        accept_timeout: seconds a replica has to accept, or to put it into its queue, which says
+            for how long; the first result may take longer.
         retry_after: seconds, for a client that is refused for lack of room.
         audit: learns of the acceptance.
 
@@ -32,6 +33,9 @@ async def begin(
     try:
         async with asyncio.timeout(accept_timeout):
             accepted = await anext(events)
+        if isinstance(accepted, Queued):
+            async with asyncio.timeout(accepted.seconds + accept_timeout):
+                accepted = await anext(events)
         accept = time.monotonic() - began
         if isinstance(accepted, Refused):
             raise refusal(accepted, retry_after)

@@ -8,7 +8,7 @@ from typing import Any
 import ray
 from ray import serve
 from ray.serve import Application
-from ray.serve.config import DeploymentActorConfig
+from ray.serve.config import DeploymentActorConfig, RequestRouterConfig
 
 from deployments.engine_deployment import EngineReplica
 from deployments.guards.limiter import NAME, LimiterActor
@@ -16,6 +16,7 @@ from deployments.ingress import Ingress
 from deployments.model_audio import ModelAudio
 from deployments.model_card import ModelCard
 from deployments.model_directory import locate
+from deployments.routing import REPORT_SECONDS, ROUTER
 from deployments.settings import INGRESS, GuardSettings, ModelSettings, ServiceSettings, Settings
 from engine_adapter.spec import StreamSpec
 
@@ -40,7 +41,10 @@ def build(args: dict[str, Any]) -> Application:
     settings = Settings.model_validate(args)
     cards = [_card(model) for model in settings.models]
     guards = settings.guards
-    engines = [_engines(model, settings.service, guards) for model in settings.models]
+    engines = [
+        _engines(model, card, settings.service, guards)
+        for model, card in zip(settings.models, cards, strict=True)
+    ]
     ingress = serve.deployment(Ingress).options(
         name=INGRESS,
         num_replicas=settings.service.ingress_replicas,
@@ -50,6 +54,7 @@ def build(args: dict[str, Any]) -> Application:
         health_check_period_s=2,
         health_check_timeout_s=10,
         max_constructor_retry_count=2,
+        max_surge_percent=100,
         logging_config=_logging(guards),
         deployment_actors=[_limiter(guards)] if guards.limited else [],
     )
@@ -74,11 +79,23 @@ def _logging(guards: GuardSettings) -> dict[str, Any]:
     return {"encoding": guards.log_format.upper()}
 
 
-def _engines(model: ModelSettings, service: ServiceSettings, guards: GuardSettings) -> Application:
+def _router(model: ModelSettings, card: ModelCard) -> RequestRouterConfig:
+    return RequestRouterConfig(
+        request_router_class=ROUTER,
+        request_router_kwargs={"rows": model.engine.max_rows, "cfg_scale": card.cfg_scale},
+        request_routing_stats_period_s=REPORT_SECONDS,
+    )
+
+
+def _engines(
+    model: ModelSettings, card: ModelCard, service: ServiceSettings, guards: GuardSettings
+) -> Application:
     deployment = serve.deployment(EngineReplica).options(
         name=model.deployment,
         num_replicas=model.replicas,
-        max_ongoing_requests=model.max_concurrent_requests + _REFUSALS_AT_ONCE,
+        max_ongoing_requests=model.max_concurrent_requests
+        + model.admission.max_waiting
+        + _REFUSALS_AT_ONCE,
         max_queued_requests=_INGRESS_CONCURRENCY,
         placement_group_bundles=[model.bundle],
         ray_actor_options={"num_cpus": model.engine.cpus, "num_gpus": model.engine.gpus},
@@ -86,6 +103,8 @@ def _engines(model: ModelSettings, service: ServiceSettings, guards: GuardSettin
         health_check_timeout_s=10,
         graceful_shutdown_timeout_s=service.drain_seconds,
         max_constructor_retry_count=2,
+        max_surge_percent=model.surge_percent,
+        request_router_config=_router(model, card),
         logging_config=_logging(guards),
     )
     return deployment.bind(model)

@@ -6,15 +6,27 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import asdict
+from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cfg_pairing.admission import AdmissionQueue
+from cfg_pairing.routing import LoadReport
 from deployments.answer_messages import AnswerCall, AnswerEvent, Codes
 from deployments.answering import Answerer
+from deployments.demand import Call, audio_seconds, rows_of
+from deployments.gate import Gate, Visit
 from deployments.guards import logs
-from deployments.messages import Accepted, Refused, SpeechCall, SpeechEvent
+from deployments.messages import (
+    Accepted,
+    FirstAudio,
+    Queued,
+    Refused,
+    SpeechCall,
+    SpeechEvent,
+)
 from deployments.model_directory import locate
 from deployments.narration import Narrator, utterance_seed
 from deployments.settings import ModelSettings
@@ -36,11 +48,13 @@ _API_NAMES = {
 }
 
 
+_BYTES_PER_SAMPLE = 2
+
 _Event = TypeVar("_Event")
 
 
 class EngineReplica:
-    """Speaks, for up to ``max_concurrent_requests`` requests at a time.
+    """Speaks, for as many requests at a time as it has rows; others wait in its queue.
 
     The vocoder is a child actor: Ray puts it into this replica's placement group, so that
     both share a device, and ends it with this replica.
@@ -83,12 +97,19 @@ class EngineReplica:
         vocoding = Vocoding(self._vocoder, self._codec, vocoder.schedule(), spec.codec_first_stream)
         self._narrator = Narrator(self._engine, vocoding)
         self._answerer = Answerer(self._engine, self._vocoder, vocoding)
-        self._max_live = settings.max_concurrent_requests
-        self._live = 0
+        self._gate = Gate(
+            AdmissionQueue(
+                settings.engine.max_rows,
+                settings.max_concurrent_requests,
+                settings.admission.classes,
+                settings.admission.max_waiting,
+            )
+        )
+        self._reports = count()
 
     async def speak(self, call: SpeechCall) -> AsyncIterator[SpeechEvent]:
         """The events of one request: ``Accepted``, PCM, ``Finished``; or, before any PCM,
-        ``Refused``.
+        ``Refused``. ``Queued`` comes first if it has to wait.
 
         Closing it, which Serve does when the client has left, ends the request in the
         engine and in the vocoder.
@@ -97,19 +118,26 @@ class EngineReplica:
             GenerationError: the engine could not finish the request.
             VocoderError: its audio could not be decoded.
         """
-        async with aclosing(self._admitted(self._speech(call))) as events:
+        try:
+            seed = resolve_seed(call.seed)
+            resolved = self._prepare(call, seed)
+        except RequestError as error:
+            yield _refusal(error)
+            return
+        async with aclosing(self._admitted(call, self._speech(call, seed, resolved))) as events:
             async for event in events:
                 yield event
 
     async def answer(self, call: AnswerCall) -> AsyncIterator[AnswerEvent]:
         """The events of one request: ``Accepted``, text and PCM, ``Answered``; or, before any
-        of these, ``Refused``. Closing it ends the request, as for ``speak``.
+        of these, ``Refused``. ``Queued`` comes first if it has to wait. Closing it ends the
+        request, as for ``speak``.
 
         Raises:
             GenerationError: the engine could not finish the request.
             VocoderError: its audio could not be decoded.
         """
-        async with aclosing(self._admitted(self._answerer.answer(call))) as events:
+        async with aclosing(self._admitted(call, self._answerer.answer(call))) as events:
             async for event in events:
                 yield event
 
@@ -124,15 +152,37 @@ class EngineReplica:
     async def check_health(self) -> None:
         """Passes while engine and vocoder answer; Serve replaces a replica that fails.
 
+        The engine answers between two steps: one whose step never ends does not, and Serve's
+        time for this runs out.
+
         Raises:
             Exception: either is dead.
         """
-        await asyncio.gather(self._engine.check_health(), self._vocoder.check_health.remote())
+        await self._engine.check_health()
+        await asyncio.gather(self._engine.stats(), self._vocoder.check_health.remote())
 
     async def stats(self) -> dict[str, Any]:
         """Counters and gauges of ``engine``, ``vocoder`` and ``requests`` (live ones)."""
         engine, vocoder = await asyncio.gather(self._engine.stats(), self._vocoder.stats.remote())
-        return {"engine": engine, "vocoder": asdict(vocoder), "requests": self._live}
+        queue = self._gate.queue
+        return {
+            "engine": engine,
+            "vocoder": asdict(vocoder),
+            "requests": queue.running,
+            "waiting": queue.waiting(),
+        }
+
+    async def record_routing_stats(self) -> dict[str, Any]:
+        """A ``LoadReport`` for the routers; Serve asks every second."""
+        engine, queue = await self._engine.stats(), self._gate.queue
+        total = engine.get("blocks_total", 0)
+        report = LoadReport(
+            serial=next(self._reports),
+            rows=queue.running_rows + queue.waiting_rows(),
+            capacity=queue.rows,
+            kv_share=engine["blocks_in_use"] / total if total else 0.0,
+        )
+        return asdict(report)
 
     def __del__(self) -> None:
         # Serve calls it when the replica stops; its engine is a process of its own.
@@ -140,29 +190,30 @@ class EngineReplica:
             self._engine.shutdown()
 
     async def _admitted(
-        self, events: AsyncGenerator[_Event, None]
-    ) -> AsyncGenerator[_Event | Refused, None]:
-        """The events of a request that has a place here, or why it has none."""
-        if self._live >= self._max_live:
-            yield Refused(429, f"{self._live} requests are being served, and no more fit")
-            return
-        self._live += 1
+        self, call: Call, events: AsyncGenerator[_Event, None]
+    ) -> AsyncGenerator[_Event | Queued | Refused, None]:
+        """The events of a request once it has a place here, or why it has none."""
+        visit = Visit(audio_seconds(call))
+        rows = rows_of(call, self._engine.spec.cfg_scale)
+        passing = self._gate.pass_through(events, call.priority, rows, visit)
         try:
-            async with aclosing(events):
-                async for event in events:
+            async with aclosing(passing):
+                async for event in passing:
+                    visit.made += self._seconds(event)
                     yield event
         except EngineUnavailable as error:
             yield Refused(503, str(error))
-        finally:
-            self._live -= 1
 
-    async def _speech(self, call: SpeechCall) -> AsyncGenerator[SpeechEvent, None]:
-        try:
-            seed = resolve_seed(call.seed)
-            resolved = self._prepare(call, seed)
-        except RequestError as error:
-            yield _refusal(error)
-            return
+    def _seconds(self, event: object) -> float:
+        """Of audio in an event."""
+        pcm = event.pcm if isinstance(event, FirstAudio) else event
+        if not isinstance(pcm, bytes):
+            return 0.0
+        return len(pcm) / _BYTES_PER_SAMPLE / self._codec.sample_rate
+
+    async def _speech(
+        self, call: SpeechCall, seed: int, resolved: list[ResolvedRequest]
+    ) -> AsyncGenerator[SpeechEvent, None]:
         yield Accepted(seed, self._codec.sample_rate)
         pauses = [utterance.pause for utterance in call.utterances]
         events = self._narrator.speak(

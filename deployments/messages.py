@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cfg_pairing.admission import Priority
 from engine_adapter.request import FinishReason
 
 
@@ -40,6 +41,7 @@ class SpeechCall:
         max_seconds: audio at most, of all utterances together.
         speaker: codes ``[frames, streams]`` of a recording whose voice is wanted, instead of
             ``voice``.
+        priority: where no rows are free, in which class it waits.
         others: as in ``engine_adapter.request.SpeechRequest``.
     """
 
@@ -54,11 +56,23 @@ class SpeechCall:
     top_p: float | None = None
     speaker: NDArray[np.int32] | None = None
     max_seconds: float | None = None
+    priority: Priority = "standard"
+
+
+@dataclass(frozen=True)
+class Queued:
+    """First event of a request for which no rows are free yet.
+
+    Attributes:
+        seconds: after which it is accepted, or refused.
+    """
+
+    seconds: float
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """First event of a request that will be served.
+    """First event of a request that is served now; after ``Queued``, if it had to wait.
 
     Attributes:
         seed: the one that is used, see ``SpeechCall``.
@@ -94,11 +108,13 @@ class Refused:
     Attributes:
         status: HTTP status.
         param: the API's name of the field at fault.
+        retry_after: seconds after which there will probably be room; None: it is not known.
     """
 
     status: int
     message: str
     param: str | None = None
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True)
@@ -126,4 +142,4 @@ def usage(input_tokens: int, output_tokens: int) -> dict[str, int]:
 
 
 # bytes: PCM, signed 16-bit little-endian mono, never empty.
-SpeechEvent = Accepted | Refused | FirstAudio | bytes | Finished
+SpeechEvent = Queued | Accepted | Refused | FirstAudio | bytes | Finished

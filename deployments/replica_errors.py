@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ray.exceptions import RayActorError, RayTaskError
 from ray.serve.exceptions import (
     BackPressureError,
@@ -22,8 +24,11 @@ def refusal(refused: Refused, retry_after: int) -> ApiError:
     """A replica's refusal.
 
     Args:
-        retry_after: seconds, for a client that is refused for lack of room.
+        retry_after: seconds, for a client that is refused for lack of room, where the replica
+            does not say.
     """
+    if refused.retry_after is not None:
+        retry_after = max(1, math.ceil(refused.retry_after))
     return ApiError(
         refused.status,
         refused.message,

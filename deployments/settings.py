@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from cfg_pairing.admission import ClassPolicy, Priority
 from vocoder_service.windows import WindowSchedule
 
 INGRESS = "Ingress"
@@ -79,6 +80,47 @@ class VocoderSettings(_Settings):
         return WindowSchedule(self.first_window, self.window_growth, self.max_window)
 
 
+class PrioritySettings(_Settings):
+    """What the requests of a class get (docs/scaling.md).
+
+    Attributes:
+        weight: share of the rows that become free, against those of the other classes.
+        max_wait_seconds: a request that would probably wait longer is refused with 429.
+    """
+
+    weight: float = Field(gt=0)
+    max_wait_seconds: float = Field(ge=0)
+
+    @property
+    def policy(self) -> ClassPolicy:
+        """The same for the queue."""
+        return ClassPolicy(self.weight, self.max_wait_seconds)
+
+
+class AdmissionSettings(_Settings):
+    """The queue of each replica, for requests that find no rows free.
+
+    Attributes:
+        realtime, standard, batch: the classes; ``standard`` is what a request is that does not
+            say.
+        max_waiting: requests at most, of all classes together.
+    """
+
+    realtime: PrioritySettings = PrioritySettings(weight=8, max_wait_seconds=2)
+    standard: PrioritySettings = PrioritySettings(weight=4, max_wait_seconds=10)
+    batch: PrioritySettings = PrioritySettings(weight=1, max_wait_seconds=60)
+    max_waiting: int = Field(512, ge=0)
+
+    @property
+    def classes(self) -> dict[Priority, ClassPolicy]:
+        """The classes by name."""
+        return {
+            "realtime": self.realtime.policy,
+            "standard": self.standard.policy,
+            "batch": self.batch.policy,
+        }
+
+
 class ModelSettings(_Settings):
     """One served model.
 
@@ -94,7 +136,11 @@ class ModelSettings(_Settings):
             numbers, abbreviations, signs and markup out in words (docs/text.md), for models that
             were trained on words; ``none`` passes texts on as they are.
         replicas: engines, each with a vocoder of its own.
-        max_concurrent_requests: per replica; further requests are refused with 429.
+        max_concurrent_requests: per replica, however many rows are free; further requests wait
+            or are refused, see ``admission``.
+        surge_percent: of the replicas, how many more may run while a new version replaces the
+            old. 0: an old one stops first, and with a single replica the service pauses; above
+            0 there must be room for one more, or the old ones stay for ever.
     """
 
     id: str = Field(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$")
@@ -103,6 +149,8 @@ class ModelSettings(_Settings):
     normalizer: Literal["none", "english"] = "none"
     replicas: int = Field(1, ge=1)
     max_concurrent_requests: int = Field(128, ge=1)
+    admission: AdmissionSettings = AdmissionSettings()
+    surge_percent: int = Field(0, ge=0, le=100)
     engine: EngineSettings = EngineSettings()
     vocoder: VocoderSettings = VocoderSettings()
 
@@ -128,6 +176,7 @@ class ClientLimits(_Settings):
         concurrent_requests: HTTP requests that are being answered.
         websockets: that are open.
         audio_seconds_per_day: of audio made for the client, from midnight to midnight UTC.
+        priority: the best class that its requests may have (docs/scaling.md); None: any.
     """
 
     requests_per_second: float | None = Field(None, gt=0)
@@ -135,11 +184,12 @@ class ClientLimits(_Settings):
     concurrent_requests: int | None = Field(None, ge=1)
     websockets: int | None = Field(None, ge=1)
     audio_seconds_per_day: float | None = Field(None, gt=0)
+    priority: Priority | None = None
 
     @property
     def any(self) -> bool:
-        """Whether anything is limited."""
-        return self != ClientLimits(burst=self.burst)
+        """Whether anything is limited that is counted."""
+        return self != ClientLimits(burst=self.burst, priority=self.priority)
 
 
 class AuditSettings(_Settings):

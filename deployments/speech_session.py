@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cfg_pairing.admission import Priority
 from deployments import stream_messages as messages
 from deployments.answer_messages import Codes
 from deployments.audio.joining import Joiner
@@ -60,6 +61,7 @@ class SpeechSession:
         catalog: Catalog,
         request_id: str,
         audit: AuditRecord,
+        priority: Priority,
         send_json: Callable[[dict[str, Any]], Awaitable[None]],
         send_bytes: Callable[[bytes], Awaitable[None]],
     ) -> SpeechSession:
@@ -68,7 +70,7 @@ class SpeechSession:
             ApiError: there is no such model or voice, or a limit is passed.
         """
         speaker = await catalog.voices.speaker(catalog.model(options.model), options.voice_id)
-        return cls(options, catalog, speaker, request_id, audit, send_json, send_bytes)
+        return cls(options, catalog, speaker, request_id, audit, priority, send_json, send_bytes)
 
     def __init__(
         self,
@@ -77,6 +79,7 @@ class SpeechSession:
         speaker: Codes | None,
         request_id: str,
         audit: AuditRecord,
+        priority: Priority,
         send_json: Callable[[dict[str, Any]], Awaitable[None]],
         send_bytes: Callable[[bytes], Awaitable[None]],
     ) -> None:
@@ -95,6 +98,7 @@ class SpeechSession:
         self._limits = catalog.service
         self._request_id = request_id
         self._audit = audit
+        self._priority = priority
         self._send_json = send_json
         self._send_bytes = send_bytes
         self._seed = draw_seed() if options.seed is None else options.seed
@@ -187,7 +191,7 @@ class SpeechSession:
         call = self._options.call(
             self._request_id, (utterance,), seed=self._seed, first_index=index, seconds=seconds
         )
-        speech = await self._begin(replace(call, speaker=self._speaker))
+        speech = await self._begin(replace(call, speaker=self._speaker, priority=self._priority))
         try:
             if self._passage is None:
                 self._passage = await self._start(speech.accepted.sample_rate)

@@ -14,6 +14,7 @@ from deployments.guards.key_source import KeySource
 from deployments.guards.keys import ANONYMOUS, Caller
 from deployments.guards.paths import guarded
 from deployments.guards.refusal import refuse
+from deployments.priority import HEADER, priority_of
 from deployments.settings import ClientLimits
 
 # How a script in a browser sends a key with a WebSocket, as OpenAI's clients do.
@@ -21,7 +22,7 @@ _KEY_PROTOCOL = "openai-insecure-api-key."
 
 
 class Access:
-    """Sets ``request.state.caller``, or refuses.
+    """Sets ``request.state.caller`` and ``priority``, or refuses.
 
     The key goes no further: it is taken out of what the routes see.
     """
@@ -51,11 +52,12 @@ class Access:
         key = _key(headers, scope)
         try:
             caller = self._caller(headers, key)
+            priority = priority_of(headers.get(HEADER), caller.limits.priority)
         except ApiError as error:
             return await refuse(scope, receive, send, error)
         audit: AuditRecord = scope["state"]["audit"]
         audit.client, audit.key_id = caller.client, caller.key_id
-        scope["state"]["caller"] = caller
+        scope["state"]["caller"], scope["state"]["priority"] = caller, priority
         scope = {
             **scope,
             "headers": [(k, v) for k, v in scope["headers"] if k != b"authorization"],

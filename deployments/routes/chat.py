@@ -52,6 +52,7 @@ def router(catalog: Catalog) -> APIRouter:
             top_k=body.top_k,
             top_p=body.top_p,
             max_tokens=body.limit,
+            priority=request.state.priority,
         )
         assert model.answering is not None
         answer = await Answer.begin(

@@ -58,6 +58,7 @@ class _Connection:
             self._catalog,
             self._socket.state.request_id,
             self._socket.state.audit,
+            self._socket.state.priority,
             self._send_json,
             self._socket.send_bytes,
         )

@@ -176,6 +176,7 @@ class _Transcription:
             parts=(CallPart("user", "audio", clip),),
             param="file",
             temperature=self._form.temperature,
+            priority=self._state.priority,
         )
         assert self._model.answering is not None
         answer = await Answer.begin(

@@ -1,0 +1,82 @@
+"""The request router of models with several replicas, in every front end. The policy is
+``cfg_pairing.routing``."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ray.serve.request_router import (
+    FIFOMixin,
+    PendingRequest,
+    ReplicaID,
+    ReplicaResult,
+    RequestRouter,
+    RunningReplica,
+)
+
+from cfg_pairing.routing import Demand, LoadReport, Loads, rank
+from deployments.answer_messages import AnswerCall
+from deployments.demand import demand_of
+from deployments.messages import SpeechCall
+
+ROUTER = "deployments.routing:RowRouter"
+REPORT_SECONDS = 1.0
+"""Between two reports of a replica."""
+
+
+class RowRouter(FIFOMixin, RequestRouter):
+    """Ranks replicas by the rows and the KV memory that they have left."""
+
+    def initialize_state(self, **kwargs: Any) -> None:
+        """
+        Args:
+            rows: of a step, of one replica.
+            cfg_scale: guidance of audio where a request does not say.
+        """
+        self._loads: Loads[str] = Loads(int(kwargs["rows"]))
+        self._default_scale = float(kwargs["cfg_scale"])
+
+    def update_replicas(self, replicas: list[RunningReplica]) -> None:
+        """Forgets replicas that are gone."""
+        self._loads.retain(replica.replica_id.unique_id for replica in replicas)
+        super().update_replicas(replicas)
+
+    async def choose_replicas(
+        self,
+        candidate_replicas: list[RunningReplica],
+        pending_request: PendingRequest | None = None,
+    ) -> list[list[RunningReplica]]:
+        """All of them, each for itself, the best first. Serve passes over those that are full."""
+        by_id = {replica.replica_id.unique_id: replica for replica in candidate_replicas}
+        for key, replica in by_id.items():
+            if replica.routing_stats:
+                self._loads.report(key, LoadReport(**replica.routing_stats))
+        loads = {key: self._loads.load(key) for key in by_id}
+        demand = self._demand(pending_request)
+        request_id = "" if pending_request is None else pending_request.metadata.request_id
+        ranked = rank(loads, demand, request_id)
+        if pending_request is not None and ranked and demand.rows:
+            self._loads.intend(id(pending_request), ranked[0], demand.rows, time.monotonic())
+        return [[by_id[key]] for key in ranked]
+
+    def on_request_routed(
+        self, pending_request: PendingRequest, replica_id: ReplicaID, result: ReplicaResult
+    ) -> None:
+        """Counts the rows of a request that a replica has taken."""
+        self._loads.routed(
+            id(pending_request),
+            replica_id.unique_id,
+            pending_request.metadata.internal_request_id,
+            self._demand(pending_request).rows,
+        )
+
+    def on_request_completed(self, replica_id: ReplicaID, internal_request_id: str) -> None:
+        """Counts them no longer."""
+        self._loads.completed(replica_id.unique_id, internal_request_id)
+
+    def _demand(self, request: PendingRequest | None) -> Demand:
+        call = request.args[0] if request is not None and request.args else None
+        if isinstance(call, SpeechCall | AnswerCall):
+            return demand_of(call, self._default_scale)
+        return Demand(0)  # a question about health, or a clip to be encoded
