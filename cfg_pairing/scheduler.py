@@ -28,6 +28,7 @@ from cfg_pairing.policy import (
     order_rows,
 )
 from cfg_pairing.prefix_cache import keep_generated_blocks_private
+from cfg_pairing.step_times import StepTimes
 from engine_adapter.phases import Finish
 from engine_adapter.step import StepOutput
 from engine_adapter.wire import WireRequest, prompt_salt
@@ -50,7 +51,10 @@ class PairScheduler(Scheduler):
         self._units: dict[str, Unit[Request]] = {}  # by the leader's id
         self._unit_of: dict[str, Unit[Request]] = {}  # by any row's id
         self._arrivals = 0
-        self._steps = 0
+        self._step_times = StepTimes()
+        self._step_began = 0.0
+        self._outcomes = dict.fromkeys(("finished", "aborted", "failed"), 0)
+        self._preemptions = 0
         self._frames = 0
         self._block_hasher: Any = None
         self._stepping_pairs: list[Unit[Request]] = []
@@ -125,6 +129,7 @@ class PairScheduler(Scheduler):
         for row in unit.rows:
             del self._unit_of[row.request_id]
         del self._units[unit.leader.request_id]
+        self._outcomes[outcome] += 1
         if unit.guided and unit.was_admitted:
             self.ledger.count(outcome)
 
@@ -132,6 +137,7 @@ class PairScheduler(Scheduler):
 
     def schedule(self, throttle_prefills: bool = False) -> SchedulerOutput:
         """Parks, preempts and orders whole units, then lets vLLM schedule rows."""
+        self._step_began = time.monotonic()
         units = self._running_units()
         order, preempted = self._make_room(units)
         for row in order.parked:
@@ -145,7 +151,6 @@ class PairScheduler(Scheduler):
         output = super().schedule(throttle_prefills)
         self._pause_state = pause
         self._note_admissions(output)
-        self._steps += bool(output.total_num_scheduled_tokens)
         output.speech_stats = self.speech_stats()
         return output
 
@@ -202,6 +207,7 @@ class PairScheduler(Scheduler):
             self.running.remove(row)
             self._preempt_request(row, time.monotonic())
         _refresh(unit)
+        self._preemptions += 1
         if unit.guided:
             self.ledger.count("preempted")
 
@@ -250,6 +256,14 @@ class PairScheduler(Scheduler):
         self, scheduler_output: SchedulerOutput, model_runner_output: ModelRunnerOutput
     ) -> dict[int, EngineCoreOutputs]:
         """Gives the front end whole rows of requests, and nothing of companions."""
+        outputs = self._whole_rows(scheduler_output, model_runner_output)
+        if tokens := scheduler_output.total_num_scheduled_tokens:
+            self._step_times.add(time.monotonic() - self._step_began, tokens)
+        return outputs
+
+    def _whole_rows(
+        self, scheduler_output: SchedulerOutput, model_runner_output: ModelRunnerOutput
+    ) -> dict[int, EngineCoreOutputs]:
         self._output = getattr(model_runner_output, "speech", None)
         self._row_of = model_runner_output.req_id_to_index
         outputs = super().update_from_output(scheduler_output, model_runner_output)
@@ -327,8 +341,10 @@ class PairScheduler(Scheduler):
             "rows_capacity": self.max_num_active_reqs,
             "blocks_in_use": pool.num_gpu_blocks - 1 - pool.get_num_free_blocks(),
             "blocks_total": pool.num_gpu_blocks - 1,
-            "steps": self._steps,
             "frames": self._frames,
+            "preemptions": self._preemptions,
+            "outcomes": dict(self._outcomes),
+            **self._step_times.to_dict(),
         }
 
 

@@ -6,12 +6,13 @@ this list. Ray puts ``ray_`` before each name, and Serve adds the labels of ``SE
 
 from __future__ import annotations
 
+from cfg_pairing.step_times import BOUNDS
 from deployments.metrics.kinds import Counter, Gauge, Histogram, Metric
 
 # 10 ms to a minute: times that somebody waits for.
 WAITS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
-# A tenth of a millisecond to a second: what is done many times a second.
-STEPS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0)
+# Half a millisecond to a second: what is done many times a second. The engine counts by them.
+STEPS = BOUNDS
 LENGTHS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 # 1 is real time.
 FACTORS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 4.0)
@@ -146,6 +147,21 @@ REPLICA_CAPACITY = Gauge(
     ("model",),
     "replica",
 )
+ADMISSION_WAITING = Gauge(
+    "speechlm_admission_waiting",
+    "count",
+    "Requests that wait in a replica's queue for rows (docs/scaling.md).",
+    ("model", "priority"),
+    "replica",
+)
+AUDIO_OWED = Gauge(
+    "speechlm_audio_owed_seconds",
+    "seconds",
+    "Audio that the requests of a replica, waiting ones included, are still to get; an estimate "
+    "by the length of their texts.",
+    ("model",),
+    "replica",
+)
 REPLICA_HEALTHY = Gauge(
     "speechlm_replica_healthy",
     "count",
@@ -159,8 +175,8 @@ OUT_OF_MEMORY = Counter(
     "Requests that failed for want of memory.",
     ("model", "part"),
     "replica",
-    formula="part: engine, vocoder or encoder",
-    starts=tuple((("part", part),) for part in ("engine", "vocoder", "encoder")),
+    formula="part: vocoder or encoder. An engine takes its memory when it starts",
+    starts=tuple((("part", part),) for part in ("vocoder", "encoder")),
 )
 ROWS_RUNNING = Gauge(
     "speechlm_rows_running",
