@@ -6,12 +6,13 @@ import asyncio
 import os
 import uuid
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from engine_adapter.checkpoint import ModelDirectory
+from engine_adapter.engine_config import EngineConfig, SettingError
+from engine_adapter.fitting import CPU_KV_BYTES, check
 from engine_adapter.frames import RowReader
 from engine_adapter.request import (
     Chunk,
@@ -31,47 +32,7 @@ from engine_adapter.wire import WireRequest, pack_auxiliary, prompt_salt
 if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
 
-_CPU_KV_BYTES = 2**30
-
-
-@dataclass(frozen=True)
-class EngineConfig:
-    """How a model is run. None leaves the choice to vLLM.
-
-    Attributes:
-        model: model directory (docs/generation.md).
-        dtype: ``float32``, ``bfloat16`` or ``float16``.
-        max_rows: rows that step together; a guided request takes two while it speaks.
-        kv_blocks: KV cache blocks, instead of as many as the memory allows.
-        block_size: tokens per KV block.
-        max_batched_tokens: tokens of one step; at least ``max_rows``.
-        max_model_len: rows of a context at most.
-        prefix_cache: share the KV blocks of equal prompts.
-        gpu_memory_utilization: share of the GPU's memory for the engine.
-        kv_cache_bytes: KV cache size; on CPUs 1 GiB unless set.
-        enforce_eager: no compilation and no CUDA graphs; always so on CPUs.
-    """
-
-    model: str
-    dtype: str = "float32"
-    max_rows: int = 32
-    kv_blocks: int | None = None
-    block_size: int | None = None
-    max_batched_tokens: int | None = None
-    max_model_len: int | None = None
-    prefix_cache: bool = True
-    gpu_memory_utilization: float | None = None
-    kv_cache_bytes: int | None = None
-    enforce_eager: bool = False
-
-    def __post_init__(self) -> None:
-        if self.max_rows < 1:
-            raise ValueError(f"max_rows must be at least 1, got {self.max_rows}")
-        if self.max_batched_tokens is not None and self.max_batched_tokens < self.max_rows:
-            raise ValueError(
-                f"max_batched_tokens ({self.max_batched_tokens}) must be at least max_rows "
-                f"({self.max_rows}), or a step could not move every row"
-            )
+__all__ = ["EngineConfig", "SpeechEngine"]
 
 
 class SpeechEngine:
@@ -80,6 +41,7 @@ class SpeechEngine:
     Raises:
         VllmMismatch: the installed vLLM lacks or changed a hook.
         CheckpointError: the model directory is not complete.
+        SettingError: a setting does not fit the model or the machine.
     """
 
     def __init__(self, config: EngineConfig) -> None:
@@ -88,7 +50,7 @@ class SpeechEngine:
         self.config = config
         self.tokenizer = SpeechTokenizer(directory.path, self.spec)
         check_vllm()
-        self._engine = _start_vllm(config)
+        self._engine = _start_vllm(config, directory)
         self._endings: set[asyncio.Task[None]] = set()
         vllm_config = self._engine.vllm_config
         self._max_length: int = vllm_config.model_config.max_model_len
@@ -265,7 +227,7 @@ class SpeechEngine:
             engine.shutdown()
 
 
-def _start_vllm(config: EngineConfig) -> Any:
+def _start_vllm(config: EngineConfig, model: ModelDirectory) -> Any:
     # The runner we extend is V1's on every device (docs/architecture.md).
     os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
@@ -274,17 +236,24 @@ def _start_vllm(config: EngineConfig) -> Any:
     from vllm.v1.engine.async_llm import AsyncLLM
     from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
-    on_cpu = current_platform.is_cpu()
+    on_cpu, workers = current_platform.is_cpu(), config.tensor_parallel_size
+    check(config, model.config, model.spec, on_cpu=on_cpu)
+    # Named, as vLLM would take Ray's executor inside of a placement group.
+    executor: Any = "mp" if workers > 1 else None
     if on_cpu:
-        # One core stays free for the front end, the vocoder and HTTP.
-        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) - 1)))
+        _share_cores(workers)
+        if workers == 1:
+            # The worker lives in the engine core's process: vLLM's CPU default is one more
+            # process, with a message queue and a start-up of its own.
+            executor = UniProcExecutor
     optional = {
         "num_gpu_blocks_override": config.kv_blocks,
         "block_size": config.block_size,
         "max_num_batched_tokens": config.max_batched_tokens,
         "max_model_len": config.max_model_len,
         "gpu_memory_utilization": config.gpu_memory_utilization,
-        "kv_cache_memory_bytes": config.kv_cache_bytes or (_CPU_KV_BYTES if on_cpu else None),
+        "kv_cache_memory_bytes": config.kv_cache_bytes or (CPU_KV_BYTES if on_cpu else None),
+        "quantization": config.quantization,
     }
     args = AsyncEngineArgs(
         model=config.model,
@@ -295,12 +264,28 @@ def _start_vllm(config: EngineConfig) -> Any:
         skip_tokenizer_init=True,
         generation_config="vllm",
         async_scheduling=False,
-        # The worker lives in the engine core's process: vLLM's CPU default is one more
-        # process, with a message queue and a start-up of its own.
-        distributed_executor_backend=UniProcExecutor if on_cpu else None,
+        tensor_parallel_size=workers,
+        distributed_executor_backend=executor,
         worker_cls=f"engine_adapter.{'cpu' if on_cpu else 'gpu'}_worker."
         f"Speech{'CPU' if on_cpu else 'GPU'}Worker",
         scheduler_cls="cfg_pairing.scheduler.PairScheduler",
         **{key: value for key, value in optional.items() if value is not None},
     )
     return AsyncLLM.from_engine_args(args)
+
+
+def _share_cores(workers: int) -> None:
+    """Gives each worker on the CPUs its part of the threads.
+
+    Raises:
+        SettingError: there are fewer cores than workers.
+    """
+    cores = len(os.sched_getaffinity(0))
+    if cores < workers:
+        raise SettingError(f"tensor_parallel_size: {workers} workers, but only {cores} cores")
+    # One core stays free for the front end, the vocoder and HTTP.
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (cores - 1) // workers)))
+    if workers > 1:
+        # vLLM's default wants a NUMA node for each of them, and pins them to the same cores in
+        # every engine of a machine.
+        os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")

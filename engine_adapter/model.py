@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor, nn
 from vllm.config import VllmConfig
-from vllm.model_executor.models.utils import init_vllm_registered_model, maybe_prefix
+from vllm.model_executor.models.utils import init_vllm_registered_model
 from vllm.sequence import IntermediateTensors
 
 from engine_adapter.heads import CodecHeads
@@ -41,7 +41,7 @@ class SpeechLM(nn.Module):
         self._tied = bool(getattr(config, "tie_word_embeddings", False))
         self.backbone = init_vllm_registered_model(
             vllm_config,
-            prefix=maybe_prefix(prefix, _BACKBONE),
+            prefix=prefix,  # layers are named as in the checkpoint, whose quantisation names them
             architectures=[config.backbone_architecture],
         )
         dtype = vllm_config.model_config.dtype

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from vllm.distributed import get_tp_group
 from vllm.v1.outputs import ModelRunnerOutput, SamplerOutput
 
 from engine_adapter.step import SpeechStep, StepOutput
@@ -25,7 +28,8 @@ class SpeechRunnerMixin(_Base):
         """Loads the model and makes the state of its requests."""
         super().load_model(*args, **kwargs)
         model = self.get_model()
-        self.speech = SpeechStep(model.spec, self.max_num_reqs, self.max_model_len)
+        agree = first_worker_decides if get_tp_group().world_size > 1 else None
+        self.speech = SpeechStep(model.spec, self.max_num_reqs, self.max_model_len, agree)
         self.speech_stats: dict[str, Any] = {}
         self._step_output: StepOutput | None = None
 
@@ -75,3 +79,15 @@ class SpeechRunnerMixin(_Base):
         model = self.get_model()
         model.text_logits(hidden_states)
         return torch.cat([part.flatten() for part in model.codec_heads(hidden_states)])
+
+
+def first_worker_decides(ids: NDArray[np.int32]) -> None:
+    """Overwrites what the workers of a tensor parallel group have sampled by what the first one
+    has.
+
+    All of them sample with the same noise. Yet where more than two sum a layer's parts, each in
+    an order of its own, their hidden states may differ in the last bit, and so may an id, after
+    which they would never agree again.
+    """
+    group = get_tp_group()
+    torch.distributed.broadcast(torch.from_numpy(ids), group.ranks[0], group=group.cpu_group)

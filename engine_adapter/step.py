@@ -5,7 +5,7 @@ Everything here is free of vLLM: the runner hands over request ids and hidden st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,8 +59,20 @@ class StepOutput:
 class SpeechStep:
     """State of all live requests on a worker, and what a step does to it."""
 
-    def __init__(self, spec: StreamSpec, max_rows: int, max_length: int) -> None:
+    def __init__(
+        self,
+        spec: StreamSpec,
+        max_rows: int,
+        max_length: int,
+        agree: Callable[[NDArray[np.int32]], None] | None = None,
+    ) -> None:
+        """
+        Args:
+            agree: makes sampled ids, int32 ``[n, streams]``, the same on all workers that share
+                the model's layers; None: there is but one.
+        """
         self._spec = spec
+        self._agree = agree
         self._slots = SlotMap(max_rows + 16)
         capacity = self._slots.capacity
         self._phases = PhaseTable(spec, capacity)
@@ -160,6 +172,8 @@ class SpeechStep:
         rows = np.flatnonzero(leads & (phase == Phase.TEXT))
         if rows.size:
             sampled[rows, 0] = self._sample_text(slots[rows], rows, hidden, model)
+        if self._agree is not None:
+            self._agree(sampled)
 
         result = np.zeros_like(sampled)
         finish = np.zeros(len(slots), dtype=np.int8)
