@@ -23,6 +23,7 @@ from deployments.openapi import ERRORS, DescribedApp
 from deployments.replica_events import Pulse, ReplicaEvents
 from deployments.routes import (
     chat,
+    docs,
     health,
     models,
     page,
@@ -47,12 +48,13 @@ def create_app(catalog: Catalog, guards: Guards | None = None) -> FastAPI:
         yield
         await guards.end()
 
-    app = DescribedApp(title="speechlm-serve", lifespan=lifespan)
+    app = DescribedApp(title="speechlm-serve", lifespan=lifespan, docs_url=None, redoc_url=None)
     guards.install(app, catalog.service)
     errors.install(app)
     for module in (chat, transcriptions, voices, speech, speech_stream, models, health):
         app.include_router(module.router(catalog), responses=ERRORS)
-    app.include_router(page.router(), include_in_schema=False)
+    for module in (page, docs):
+        app.include_router(module.router(), include_in_schema=False)
     return app
 
 

@@ -9,9 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments.guards.paths import path_of
 
-# FastAPI's page loads its script from a CDN, so it has no policy.
-_DOCS = ("/docs", "/redoc")
-# Of answers that are no page; the page at / has its own.
+# Of answers that are no page; those that are have their own.
 _API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 _EXPOSED = [
@@ -51,8 +49,7 @@ class SecurityHeaders:
                 headers = MutableHeaders(scope=message)
                 headers["x-content-type-options"] = "nosniff"
                 headers["referrer-policy"] = "no-referrer"
-                if not path.startswith(_DOCS):
-                    headers.setdefault("content-security-policy", _API_POLICY)
+                headers.setdefault("content-security-policy", _API_POLICY)
                 if path.startswith("/v1/"):
                     headers.setdefault("cache-control", "no-store")
             await send(message)

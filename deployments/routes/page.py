@@ -51,7 +51,7 @@ def content_security_policy(document: str) -> str:
 
 def _digest(texts: list[str]) -> str:
     digests = (hashlib.sha256(text.encode()).digest() for text in texts)
-    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    return " ".join(f"'sha256-{base64.b64encode(d).decode()}'" for d in digests) or "'none'"
 
 
 def _read(name: str) -> str:
