@@ -43,6 +43,7 @@ class AnswerCall:
         param: the API's name of the field that the parts came from.
         max_tokens: text ids and frames at most, together.
         priority: where no rows are free, in which class it waits.
+        trace: see ``deployments.tracing``.
         others: as in ``engine_adapter.request.SpeechRequest``.
     """
 
@@ -58,6 +59,7 @@ class AnswerCall:
     top_p: float | None = None
     max_tokens: int | None = None
     priority: Priority = "standard"
+    trace: str | None = None
 
 
 @dataclass(frozen=True)

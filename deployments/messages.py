@@ -42,6 +42,7 @@ class SpeechCall:
         speaker: codes ``[frames, streams]`` of a recording whose voice is wanted, instead of
             ``voice``.
         priority: where no rows are free, in which class it waits.
+        trace: see ``deployments.tracing``.
         others: as in ``engine_adapter.request.SpeechRequest``.
     """
 
@@ -57,6 +58,7 @@ class SpeechCall:
     speaker: NDArray[np.int32] | None = None
     max_seconds: float | None = None
     priority: Priority = "standard"
+    trace: str | None = None
 
 
 @dataclass(frozen=True)

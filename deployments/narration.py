@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from deployments.audio.joining import Joiner
 from deployments.messages import Finished, FirstAudio
+from deployments.metrics.answers import AnswerMeter
 from deployments.vocoding import Vocoding
 from engine_adapter.engine import SpeechEngine
 from engine_adapter.request import MAX_SEED, FinishReason, ResolvedRequest
@@ -29,14 +30,16 @@ def utterance_seed(seed: int, index: int) -> int:
 class _Opening:
     """Tells the first PCM of a request from the others, and measures how it came about."""
 
-    def __init__(self) -> None:
+    def __init__(self, meter: AnswerMeter) -> None:
+        self.meter = meter
         self._began = time.monotonic()
         self._row: float | None = None
         self._vocoder = 0.0
         self._heard = False
 
-    def row(self) -> None:
-        """The engine has written something."""
+    def rows(self, number: int) -> None:
+        """The engine has written so many rows."""
+        self.meter.rows(number)
         if self._row is None:
             self._row = time.monotonic()
 
@@ -46,6 +49,7 @@ class _Opening:
 
     def event(self, pcm: bytes) -> bytes | FirstAudio:
         """What to send."""
+        self.meter.audio(pcm)
         if self._heard:
             return pcm
         self._heard = True
@@ -67,6 +71,7 @@ class Narrator:
         utterances: Sequence[ResolvedRequest],
         pauses: Sequence[float],
         max_frames: int | None,
+        trace: str | None = None,
     ) -> AsyncGenerator[FirstAudio | bytes | Finished, None]:
         """PCM at the codec's rate, then ``Finished``.
 
@@ -75,12 +80,32 @@ class Narrator:
             utterances: at least one.
             pauses: seconds of silence behind each; that of the last one is not heard.
             max_frames: of all utterances together.
+            trace: see ``deployments.tracing``.
 
         Raises:
             GenerationError: the engine could not finish an utterance.
             VocoderError: its audio could not be decoded.
         """
-        joiner, opening = Joiner(self._vocoding.codec.sample_rate), _Opening()
+        rate = self._vocoding.codec.sample_rate
+        meter = AnswerMeter("speech", guided=utterances[0].guided, sample_rate=rate, trace=trace)
+        try:
+            events = self._spoken(request_id, utterances, pauses, max_frames, meter)
+            async with aclosing(events):
+                async for event in events:
+                    yield event
+            meter.completed()
+        finally:
+            meter.closed()
+
+    async def _spoken(
+        self,
+        request_id: str,
+        utterances: Sequence[ResolvedRequest],
+        pauses: Sequence[float],
+        max_frames: int | None,
+        meter: AnswerMeter,
+    ) -> AsyncGenerator[FirstAudio | bytes | Finished, None]:
+        joiner, opening = Joiner(self._vocoding.codec.sample_rate), _Opening(meter)
         reason: FinishReason = "stop"
         frames = prompt_rows = 0
         for index, utterance in enumerate(utterances):
@@ -109,17 +134,18 @@ class Narrator:
     ) -> AsyncGenerator[bytes | Finished, None]:
         reason: FinishReason | None = None
         frames = 0
-        sound = self._vocoding.stream(request_id)
+        sound = self._vocoding.stream(request_id, opening.meter.trace)
         chunks = self._engine.stream(resolved, sound.id)
         try:
             await sound.open()
             async for chunk in chunks:
-                opening.row()
+                opening.rows(len(chunk.rows))
                 reason = chunk.finish_reason
                 frames += len(chunk.codes)
                 pcm = await sound.add(chunk.codes)
                 opening.waited(sound.seconds)
                 yield pcm
+            opening.meter.utterance_ended()
             pcm = await sound.finish()
             opening.waited(sound.seconds)
             yield pcm

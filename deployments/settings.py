@@ -310,12 +310,26 @@ class ServiceSettings(_Settings):
     ingress_replicas: int = Field(1, ge=1)
 
 
+class TracingSettings(_Settings):
+    """Spans of requests (docs/metrics.md).
+
+    Attributes:
+        endpoint: of a collector that takes OTLP over HTTP, ``http://host:4318/v1/traces`` for
+            instance. None: no spans.
+        share: of the requests that have some, where the client does not say.
+    """
+
+    endpoint: str | None = Field(None, pattern=r"^https?://")
+    share: float = Field(1.0, ge=0, le=1)
+
+
 class Settings(_Settings):
-    """The whole application: ``models``, ``service`` and ``guards``."""
+    """The whole application."""
 
     models: list[ModelSettings] = Field(min_length=1)
     service: ServiceSettings = ServiceSettings()
     guards: GuardSettings = GuardSettings()
+    tracing: TracingSettings = TracingSettings()
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> Settings:

@@ -14,7 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from ray.exceptions import RayActorError
 
+from deployments import tracing
 from deployments.frame_groups import FrameGroups
+from deployments.metrics import definitions as d
+from deployments.metrics import emit
+from deployments.metrics.memory import shortage_counted
 from vocoder_service.actor import CodecInfo, Decoded
 from vocoder_service.load import BusyShare
 from vocoder_service.windows import WindowSchedule
@@ -48,15 +52,16 @@ class Vocoding:
         self.load = BusyShare()
         self._endings: set[asyncio.Task[None]] = set()
 
-    def stream(self, request_id: str) -> VocoderStream:
+    def stream(self, request_id: str, trace: str | None = None) -> VocoderStream:
         """A stream that is not open yet.
 
         Args:
             request_id: need not be unique: a client may send one twice.
+            trace: see ``deployments.tracing``.
         """
         groups = FrameGroups(self._schedule, self.codec.right_context)
         stream_id = f"{request_id}-{uuid.uuid4().hex[:8]}"
-        return VocoderStream(stream_id, self, self._vocoder, groups)
+        return VocoderStream(stream_id, self, self._vocoder, groups, trace)
 
     def end(self, stream_id: str) -> None:
         """Has the vocoder forget a stream, whatever becomes of the request it belongs to.
@@ -86,13 +91,19 @@ class VocoderStream:
     """
 
     def __init__(
-        self, stream_id: str, vocoding: Vocoding, vocoder: Any, groups: FrameGroups
+        self,
+        stream_id: str,
+        vocoding: Vocoding,
+        vocoder: Any,
+        groups: FrameGroups,
+        trace: str | None,
     ) -> None:
         self.id = stream_id
         self.seconds = 0.0
         self._vocoding = vocoding
         self._vocoder = vocoder
         self._groups = groups
+        self._trace = trace
 
     async def open(self) -> None:
         """Begins it; whoever does must ``abort`` it in the end."""
@@ -124,8 +135,11 @@ class VocoderStream:
 
     async def _heard(self, answer: Awaitable[Decoded]) -> bytes:
         began = time.monotonic()
-        decoded = await answer
+        with shortage_counted("vocoder"):
+            decoded = await answer
         now = time.monotonic()
         self.seconds += now - began
+        emit.observe(d.VOCODER_WAIT_SECONDS, now - began)
+        tracing.record("vocoder", self._trace, began, now)
         self._vocoding.load.learn(decoded.load, now)
         return decoded.pcm
