@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -44,13 +44,17 @@ class SpeechEngine:
         SettingError: a setting does not fit the model or the machine.
     """
 
-    def __init__(self, config: EngineConfig) -> None:
+    def __init__(self, config: EngineConfig, stat_loggers: Sequence[Any] = ()) -> None:
+        """
+        Args:
+            stat_loggers: classes that vLLM tells of every step.
+        """
         directory = ModelDirectory.open(config.model)
         self.spec = directory.spec
         self.config = config
         self.tokenizer = SpeechTokenizer(directory.path, self.spec)
         check_vllm()
-        self._engine = _start_vllm(config, directory)
+        self._engine = _start_vllm(config, directory, stat_loggers)
         self._endings: set[asyncio.Task[None]] = set()
         vllm_config = self._engine.vllm_config
         self._max_length: int = vllm_config.model_config.max_model_len
@@ -62,6 +66,11 @@ class SpeechEngine:
     def max_length(self) -> int:
         """Rows that a context can have, prompt included."""
         return self._max_length
+
+    @property
+    def kv_blocks(self) -> int:
+        """Blocks of the KV cache that requests can have."""
+        return self._blocks
 
     def prepare(self, request: SpeechRequest) -> ResolvedRequest:
         """Checks a request and fills in its defaults; the seed is drawn here.
@@ -227,7 +236,7 @@ class SpeechEngine:
             engine.shutdown()
 
 
-def _start_vllm(config: EngineConfig, model: ModelDirectory) -> Any:
+def _start_vllm(config: EngineConfig, model: ModelDirectory, stat_loggers: Sequence[Any]) -> Any:
     # The runner we extend is V1's on every device (docs/architecture.md).
     os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
@@ -271,7 +280,7 @@ def _start_vllm(config: EngineConfig, model: ModelDirectory) -> Any:
         scheduler_cls="cfg_pairing.scheduler.PairScheduler",
         **{key: value for key, value in optional.items() if value is not None},
     )
-    return AsyncLLM.from_engine_args(args)
+    return AsyncLLM.from_engine_args(args, stat_loggers=list(stat_loggers))
 
 
 def _share_cores(workers: int) -> None:

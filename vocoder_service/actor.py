@@ -105,6 +105,10 @@ class _VocoderActor:
     async def stats(self) -> VocoderStats:
         return self._service.stats()
 
+    async def gpu_memory(self) -> int | None:
+        """Bytes of the GPU's memory that PyTorch holds; None without a GPU."""
+        return torch.cuda.memory_reserved() if torch.cuda.is_initialized() else None
+
     async def check_health(self) -> None:
         self._service.check_health()
 
