@@ -15,10 +15,9 @@ from deployments.guards.limiter import NAME, LimiterActor
 from deployments.ingress import Ingress
 from deployments.model_audio import ModelAudio
 from deployments.model_card import ModelCard
-from deployments.model_directory import locate
+from deployments.model_directory import find
 from deployments.routing import REPORT_SECONDS, ROUTER
 from deployments.settings import INGRESS, GuardSettings, ModelSettings, ServiceSettings, Settings
-from engine_adapter.spec import StreamSpec
 
 # A replica refuses what it cannot take itself, at once and exactly. Serve's own limits only
 # have to be out of its way, and to bound what waits while no replica is there.
@@ -34,12 +33,12 @@ def build(args: dict[str, Any]) -> Application:
 
     Raises:
         pydantic.ValidationError: they are not ``Settings``.
-        FileNotFoundError: a model is not there.
-        SpecError: a directory is not a model's.
-        ValueError: there is no such family, or a model has no such voice.
+        SpecError: a model's codec says nothing of its audio.
+        ValueError: a model is not there or not complete, there is no such family, a setting does
+            not fit, or a model has no such voice.
     """
     settings = Settings.model_validate(args)
-    cards = [_card(model) for model in settings.models]
+    cards = [_card(model, index) for index, model in enumerate(settings.models)]
     guards = settings.guards
     engines = [
         _engines(model, card, settings.service, guards)
@@ -61,9 +60,9 @@ def build(args: dict[str, Any]) -> Application:
     return ingress.bind(cards, engines, settings.service, int(time.time()), guards)
 
 
-def _card(model: ModelSettings) -> ModelCard:
-    directory = locate(model.path)
-    return ModelCard.of(model, StreamSpec.load(directory), ModelAudio.of(directory))
+def _card(model: ModelSettings, index: int) -> ModelCard:
+    directory, spec = find(model, index)
+    return ModelCard.of(model, spec, ModelAudio.of(directory))
 
 
 def _limiter(guards: GuardSettings) -> DeploymentActorConfig:

@@ -1,16 +1,43 @@
-"""Where a model's files are, from the ``path`` of its settings."""
+"""A model's files, from the ``path`` of its settings, and whether its settings fit them."""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from deployments.settings import ModelSettings
+from engine_adapter.engine_config import SettingError
 from engine_adapter.families import FAMILIES
+from engine_adapter.fitting import check
 from engine_adapter.spec import SpecError, StreamSpec
 
 _TINY = "tiny:"
+_CONFIG = "config.json"  # as in engine_adapter.checkpoint, which would bring torch
+
+
+def find(model: ModelSettings, index: int) -> tuple[Path, StreamSpec]:
+    """A model's directory and spec, after a check of its engine's settings.
+
+    Args:
+        index: of the model among the settings' ``models``.
+
+    Raises:
+        ValueError: there is no such model or family, it is not complete, or a setting does not
+            fit it; the message begins with the setting's name.
+    """
+    try:
+        directory = locate(model.path)
+        spec = StreamSpec.load(directory)
+        backbone = json.loads((directory / _CONFIG).read_text())
+        check(model.engine.config(directory), backbone, spec, on_cpu=not model.engine.gpus)
+    except SettingError as error:
+        raise ValueError(f"models.{index}.engine.{error}") from error
+    except (OSError, ValueError) as error:
+        raise ValueError(f"models.{index}.path: {error}") from error
+    return directory, spec
 
 
 def default_cache() -> Path:

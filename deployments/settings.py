@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cfg_pairing.admission import ClassPolicy, Priority
+from engine_adapter.engine_config import EngineConfig, SettingError
 from vocoder_service.windows import WindowSchedule
 
 INGRESS = "Ingress"
@@ -28,17 +29,20 @@ class _Settings(BaseModel):
 
 
 class EngineSettings(_Settings):
-    """The vLLM engine of one replica.
+    """The vLLM engine of one replica (docs/engine-settings.md).
 
     Attributes:
         dtype: of weights and KV cache.
         max_rows: rows of a step; a guided request takes two while it writes audio.
-        kv_blocks: size of the KV cache; None lets the engine measure what fits.
+        kv_blocks: size of the KV cache; None: what fits on the GPU, and 1 GiB on CPUs.
         max_batched_tokens: prompt and generated tokens of a step; None: vLLM's choice.
         max_model_len: rows of one request, prompt included; None: what the model allows.
+        prefix_cache: whether requests share the KV cache of equal beginnings.
         gpu_memory_utilization: share of the GPU's memory; the vocoder needs the rest.
             None: vLLM's choice.
-        cpus, gpus: Ray resources of the replica; a GPU may be shared with the vocoder.
+        tensor_parallel_size: workers that share each layer, on a GPU each.
+        quantization: of the backbone; None: what the model's ``config.json`` says.
+        cpus, gpus: Ray resources of the replica; a single GPU may be shared with the vocoder.
     """
 
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
@@ -48,8 +52,25 @@ class EngineSettings(_Settings):
     max_model_len: int | None = Field(None, ge=1)
     prefix_cache: bool = True
     gpu_memory_utilization: float | None = Field(None, gt=0, le=1)
+    tensor_parallel_size: int = Field(1, ge=1)
+    quantization: str | None = Field(None, min_length=1)
     cpus: Cpus = 1
     gpus: Gpus = 0
+
+    def config(self, model: Path) -> EngineConfig:
+        """The same for the engine.
+
+        Raises:
+            SettingError: they contradict each other; the message begins with a setting's name.
+        """
+        workers = self.tensor_parallel_size
+        if self.gpus and (self.gpus != workers if workers > 1 else self.gpus > 1):
+            raise SettingError(
+                f"gpus: must be tensor_parallel_size ({workers}), a GPU for each worker"
+            )
+        if self.gpu_memory_utilization is not None and not self.gpus:
+            raise SettingError("gpu_memory_utilization: there is no GPU; kv_blocks sets the size")
+        return EngineConfig(str(model), **self.model_dump(exclude={"cpus", "gpus"}))
 
 
 class VocoderSettings(_Settings):

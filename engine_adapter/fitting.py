@@ -27,6 +27,7 @@ def check(
 
     Raises:
         SettingError: naming the setting that does not fit.
+        ValueError: ``config.json`` lacks a size.
     """
     _check_length(config, backbone)
     _check_guidance(config, spec)
@@ -37,13 +38,10 @@ def check(
 
 
 def _check_length(config: EngineConfig, backbone: Mapping[str, Any]) -> None:
-    positions = _positions(backbone)
-    if config.max_model_len is None or positions is None:
-        return
-    if config.max_model_len > positions:
+    length, positions = config.max_model_len, _positions(backbone)
+    if length is not None and positions is not None and length > positions:
         raise SettingError(
-            f"max_model_len: {config.max_model_len} rows are more than the {positions} positions "
-            "of the model"
+            f"max_model_len: {length} rows are more than the {positions} positions of the model"
         )
 
 
@@ -51,8 +49,7 @@ def _positions(backbone: Mapping[str, Any]) -> int | None:
     """Positions of the backbone; None where scaling changes them, which vLLM computes."""
     rope = backbone.get("rope_parameters") or {}
     scaled = rope.get("rope_type", "default") != "default" or backbone.get("rope_scaling")
-    positions = backbone.get("max_position_embeddings")
-    return None if scaled or positions is None else int(positions)
+    return None if scaled else _size(backbone, "max_position_embeddings")
 
 
 def _check_guidance(config: EngineConfig, spec: StreamSpec) -> None:
@@ -68,7 +65,7 @@ def _check_parallel(config: EngineConfig, backbone: Mapping[str, Any]) -> None:
     if workers == 1:
         return
     heads, key_heads = _heads(backbone)
-    sizes = {"attention heads": heads, "inner channels": backbone["intermediate_size"]}
+    sizes = {"attention heads": heads, "inner channels": _size(backbone, "intermediate_size")}
     for what, number in sizes.items():
         if number % workers:
             raise SettingError(
@@ -131,16 +128,23 @@ def _row_bytes(config: EngineConfig, backbone: Mapping[str, Any]) -> int:
     """Of the keys and values of one row, in one worker."""
     _, key_heads = _heads(backbone)
     shared = max(1, key_heads // config.tensor_parallel_size)
-    values: int = backbone["num_hidden_layers"] * 2 * shared * _head_dim(backbone)
+    values = _size(backbone, "num_hidden_layers") * 2 * shared * _head_dim(backbone)
     return values * (4 if config.dtype == "float32" else 2)
 
 
 def _heads(backbone: Mapping[str, Any]) -> tuple[int, int]:
     """Attention heads, and those of keys and values."""
-    heads = int(backbone["num_attention_heads"])
+    heads = _size(backbone, "num_attention_heads")
     return heads, int(backbone.get("num_key_value_heads") or heads)
 
 
 def _head_dim(backbone: Mapping[str, Any]) -> int:
     heads, _ = _heads(backbone)
-    return int(backbone.get("head_dim") or backbone["hidden_size"] // heads)
+    return int(backbone.get("head_dim") or _size(backbone, "hidden_size") // heads)
+
+
+def _size(backbone: Mapping[str, Any], key: str) -> int:
+    size = backbone.get(key)
+    if not isinstance(size, int) or size < 1:
+        raise ValueError(f"config.json: {key} is {size!r}")
+    return size

@@ -123,23 +123,18 @@ def _find_models(config: ServeDeploySchema) -> list[ModelCard]:
     """Makes the models that are made on first use, and all paths absolute.
 
     Raises:
-        ValueError: a model is not there or not complete, there is no such family, or a model has
-            no such voice; the message names the setting.
+        ValueError: a model is not there or not complete, there is no such family, a setting does
+            not fit it, or it has no such voice; the message names the setting.
     """
     from deployments.config_file import speech_settings
     from deployments.model_card import ModelCard
-    from deployments.model_directory import locate
-    from engine_adapter.spec import StreamSpec
+    from deployments.model_directory import find
 
     cards = []
     for application, settings in speech_settings(config):
         of_file = application.args["models"]
         for index, (model, arguments) in enumerate(zip(settings.models, of_file, strict=True)):
-            try:
-                directory = locate(model.path)
-                spec = StreamSpec.load(directory)
-            except (OSError, ValueError) as error:
-                raise ValueError(f"models.{index}.path: {error}") from error
+            directory, spec = find(model, index)
             cards.append(ModelCard.of(model, spec))
             arguments["path"] = str(directory)
     return cards

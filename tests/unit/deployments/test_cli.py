@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from deployments.cli import main
-from engine_adapter.families import FAMILIES
+from deployments.model_directory import locate
 from engine_adapter.spec import StreamSpec
 from tests.reference.documented import documented_family
 
@@ -52,10 +52,9 @@ def test_say_tells_when_nothing_listens(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_serve_names_a_voice_that_does_not_exist(tmp_path: Path) -> None:
-    FAMILIES["demo"].save(tmp_path)
     config = yaml.safe_load(SHIPPED.read_text())
     model = config["applications"][0]["args"]["models"][0]
-    model |= {"path": str(tmp_path), "voices": ["slt", "alloy"]}
+    model |= {"path": str(locate("tiny:demo", tmp_path)), "voices": ["slt", "alloy"]}
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump(config))
     script = "import sys, deployments.cli; sys.exit(deployments.cli.main(sys.argv[1:]))"

@@ -8,6 +8,7 @@ import pytest
 from deployments.builder import build
 from deployments.model_audio import ModelAudio
 from deployments.model_card import ModelCard
+from deployments.model_directory import locate
 from deployments.settings import ModelSettings
 from engine_adapter.families import FAMILIES
 from engine_adapter.spec import SpecError
@@ -50,10 +51,7 @@ def test_guidance_is_the_models() -> None:
 
 
 def test_an_application_is_not_built_with_a_voice_that_does_not_exist(tmp_path: Path) -> None:
-    DEMO.save(tmp_path)
-    (tmp_path / "codec").mkdir()
-    (tmp_path / "codec" / "config.json").write_text('{"sampling_rate": 16000}')
-    model = {"id": "a", "path": str(tmp_path)}
+    model = {"id": "a", "path": str(locate("tiny:demo", tmp_path))}
     build({"models": [model]})
     with pytest.raises(ValueError, match="'alloy' is not one of"):
         build({"models": [{**model, "voices": ["alloy"]}]})

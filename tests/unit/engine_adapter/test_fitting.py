@@ -107,6 +107,13 @@ def test_without_a_number_of_blocks_its_bytes_count() -> None:
     check(config(max_model_len=rows + 1, tensor_parallel_size=2), BACKBONE, DEMO, on_cpu=True)
 
 
+def test_a_configuration_without_sizes_is_no_mistake_of_a_setting() -> None:
+    incomplete = {k: v for k, v in BACKBONE.items() if k != "num_hidden_layers"}
+    with pytest.raises(ValueError, match="num_hidden_layers is None") as caught:
+        check(config(), incomplete, DEMO, on_cpu=True)
+    assert not isinstance(caught.value, SettingError)
+
+
 @pytest.mark.parametrize(
     "settings",
     [{"max_rows": 0}, {"max_rows": 8, "max_batched_tokens": 7}, {"tensor_parallel_size": 0}],
