@@ -1,0 +1,42 @@
+"""Whether a model directory has what makes codes of audio, told without loading anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+# Of the classes of transformers, whatever they are called in a checkpoint's other half.
+_ENCODERS = ("encoder.", "acoustic_encoder.")
+_SSL_FILES = ("config.json", "quantizer.json", "centroids.safetensors")
+_ESPNET_SSL = "xeus"
+
+
+def encoder_fault(codec: Path, ssl: Path | None) -> str | None:
+    """Why codes cannot be made, beginning with the part at fault; None: they can.
+
+    Args:
+        codec: the codec's folder.
+        ssl: that of the SSL model, for families with a stream of its units.
+    """
+    if not (codec / "config.json").is_file():
+        return f"{codec.name}/: only a codec of Hugging Face can encode, and this is none"
+    if not any(name.startswith(_ENCODERS) for name in _tensors(codec)):
+        return f"{codec.name}/: its weights have no encoder"
+    if ssl is None:
+        return None
+    for name in _SSL_FILES:
+        if not (ssl / name).is_file():
+            return f"{ssl.name}/: {name} is missing"
+    if json.loads((ssl / "config.json").read_text()).get("model_type") == _ESPNET_SSL:
+        return f"{ssl.name}/: ESPnet's own model needs a package that is not there"
+    return None
+
+
+def _tensors(folder: Path) -> list[str]:
+    """Names of all tensors, from the headers of the weights."""
+    names: list[str] = []
+    for file in sorted(folder.glob("model*.safetensors")):
+        with file.open("rb") as weights:
+            size = int.from_bytes(weights.read(8), "little")
+            names += json.loads(weights.read(size))
+    return names
