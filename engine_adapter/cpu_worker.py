@@ -5,6 +5,7 @@ from __future__ import annotations
 from vllm.v1.worker import cpu_worker
 from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 
+from engine_adapter import cpu_norms
 from engine_adapter.runner import SpeechRunnerMixin
 from engine_adapter.worker import SpeechWorkerMixin
 
@@ -18,6 +19,7 @@ class SpeechCPUWorker(SpeechWorkerMixin, cpu_worker.CPUWorker):
 
     def init_device(self) -> None:
         """Sets up the device; the runner it makes is ours."""
+        cpu_norms.use()
         # vLLM's CPU worker names its runner class only here, by a module global.
         stock = cpu_worker.CPUModelRunner
         cpu_worker.CPUModelRunner = SpeechCPUModelRunner
