@@ -10,6 +10,7 @@ from ray import serve
 from ray.serve import Application
 from ray.serve.config import DeploymentActorConfig, RequestRouterConfig
 
+from deployments.autoscaling import REPLICA_ENVIRONMENT, config_of
 from deployments.engine_deployment import EngineReplica
 from deployments.guards.limiter import NAME, LimiterActor
 from deployments.ingress import Ingress
@@ -78,6 +79,20 @@ def _logging(guards: GuardSettings) -> dict[str, Any]:
     return {"encoding": guards.log_format.upper()}
 
 
+def _number(model: ModelSettings) -> dict[str, Any]:
+    """How many replicas, and how a request finds one of them."""
+    if model.autoscaling is None:
+        return {"num_replicas": model.replicas}
+    return {"num_replicas": "auto", "autoscaling_config": config_of(model.autoscaling)}
+
+
+def _actor(model: ModelSettings) -> dict[str, Any]:
+    options: dict[str, Any] = {"num_cpus": model.engine.cpus, "num_gpus": model.engine.gpus}
+    if model.autoscaling is not None:
+        options["runtime_env"] = {"env_vars": REPLICA_ENVIRONMENT}
+    return options
+
+
 def _router(model: ModelSettings, card: ModelCard) -> RequestRouterConfig:
     return RequestRouterConfig(
         request_router_class=ROUTER,
@@ -91,13 +106,13 @@ def _engines(
 ) -> Application:
     deployment = serve.deployment(EngineReplica).options(
         name=model.deployment,
-        num_replicas=model.replicas,
+        **_number(model),
         max_ongoing_requests=model.max_concurrent_requests
         + model.admission.max_waiting
         + _REFUSALS_AT_ONCE,
         max_queued_requests=_INGRESS_CONCURRENCY,
         placement_group_bundles=[model.bundle],
-        ray_actor_options={"num_cpus": model.engine.cpus, "num_gpus": model.engine.gpus},
+        ray_actor_options=_actor(model),
         health_check_period_s=2,
         health_check_timeout_s=10,
         graceful_shutdown_timeout_s=service.drain_seconds,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import asdict
@@ -13,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfg_pairing.admission import AdmissionQueue
+from cfg_pairing.autoscaling import ReplicaSignals
 from cfg_pairing.routing import LoadReport
 from deployments.answer_messages import AnswerCall, AnswerEvent, Codes
 from deployments.answering import Answerer
 from deployments.demand import Call, audio_seconds, rows_of
-from deployments.gate import Gate, Visit
+from deployments.gate import Gate, Pace, Visit
 from deployments.guards import logs
 from deployments.messages import (
     Accepted,
@@ -106,6 +108,7 @@ class EngineReplica:
             )
         )
         self._reports = count()
+        self._pace = Pace(self._gate)
 
     async def speak(self, call: SpeechCall) -> AsyncIterator[SpeechEvent]:
         """The events of one request: ``Accepted``, PCM, ``Finished``; or, before any PCM,
@@ -184,6 +187,19 @@ class EngineReplica:
         )
         return asdict(report)
 
+    async def record_autoscaling_stats(self) -> dict[str, float]:
+        """``ReplicaSignals`` for the policy; Serve asks twice a second if it scales."""
+        queue, now = self._gate.queue, time.monotonic()
+        signals = ReplicaSignals(
+            rows=queue.running_rows + queue.waiting_rows(),
+            waiting_rows=queue.waiting_rows(),
+            capacity=queue.rows,
+            queue_age=queue.oldest(now),
+            audio_owed=sum(visit.owed for visit in self._gate.visits),
+            audio_rate=self._pace.audio_rate(now),
+        )
+        return {name: float(value) for name, value in asdict(signals).items()}
+
     def __del__(self) -> None:
         # Serve calls it when the replica stops; its engine is a process of its own.
         if hasattr(self, "_engine"):
@@ -199,7 +215,7 @@ class EngineReplica:
         try:
             async with aclosing(passing):
                 async for event in passing:
-                    visit.made += self._seconds(event)
+                    self._gate.made(visit, self._seconds(event))
                     yield event
         except EngineUnavailable as error:
             yield Refused(503, str(error))

@@ -13,6 +13,7 @@ from cfg_pairing.admission import AdmissionQueue, Full, Priority, Ticket
 from deployments.messages import Queued, Refused
 
 _Event = TypeVar("_Event")
+_NEW_PACE_SHARE = 0.2  # of the last measurement in the mean
 
 
 @dataclass(eq=False)
@@ -40,10 +41,12 @@ class Gate:
     Attributes:
         queue: only to be asked.
         visits: requests that are here.
+        audio_seconds: made by all requests so far.
     """
 
     queue: AdmissionQueue
     visits: set[Visit] = field(default_factory=set)
+    audio_seconds: float = 0.0
     _waiting: dict[Ticket, asyncio.Future[None]] = field(default_factory=dict)
 
     async def pass_through(
@@ -80,6 +83,11 @@ class Gate:
             self._leave(ticket)
             self.visits.discard(visit)
 
+    def made(self, visit: Visit, seconds: float) -> None:
+        """Counts audio that a request has made."""
+        visit.made += seconds
+        self.audio_seconds += seconds
+
     async def _admitted(self, ticket: Ticket) -> bool:
         """Whether it has its rows before its patience ends."""
         try:
@@ -103,3 +111,26 @@ class Gate:
             f"{queue.running} requests are being served, {queue.waiting()} wait, and no more fit",
             retry_after=retry_after,
         )
+
+
+class Pace:
+    """How fast a replica speaks, from what it has made between questions."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._asked: tuple[float, float] | None = None  # when, and audio made until then
+        self._row_rate = 0.0  # seconds of audio per second and row
+
+    def audio_rate(self, now: float) -> float:
+        """Seconds of audio per second that all rows would make at the pace of the last ones;
+        0 before there was any.
+
+        Args:
+            now: seconds, later than the last time.
+        """
+        made, rows = self._gate.audio_seconds, self._gate.queue.running_rows
+        if self._asked is not None and rows and made > self._asked[1]:
+            rate = (made - self._asked[1]) / (now - self._asked[0]) / rows
+            self._row_rate += _NEW_PACE_SHARE * (rate - self._row_rate) if self._row_rate else rate
+        self._asked = (now, made)
+        return self._row_rate * self._gate.queue.rows

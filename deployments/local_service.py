@@ -107,7 +107,7 @@ def _cpus(config: ServeDeploySchema) -> int:
     """CPUs the applications ask for; on a smaller machine they share what there is."""
     return math.ceil(
         sum(
-            model.replicas * model.bundle["CPU"]
+            model.most_replicas * model.bundle["CPU"]
             for _, settings in speech_settings(config)
             for model in settings.models
         )

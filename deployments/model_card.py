@@ -26,7 +26,8 @@ class ModelCard:
         streams: ids per row.
         audio: None if nothing is known of it.
         context_rows: prompt and answer of a request together; None: what the model holds.
-        concurrent_requests: of all its replicas.
+        concurrent_requests: of all its replicas, the largest number there may be.
+        sleeps: whether there may be none at times.
     """
 
     id: str
@@ -39,6 +40,7 @@ class ModelCard:
     audio: ModelAudio | None = None
     context_rows: int | None = None
     concurrent_requests: int = 1
+    sleeps: bool = False
 
     @classmethod
     def of(
@@ -65,7 +67,8 @@ class ModelCard:
             streams=spec.num_streams,
             audio=audio,
             context_rows=settings.engine.max_model_len,
-            concurrent_requests=settings.replicas * settings.max_concurrent_requests,
+            concurrent_requests=settings.most_replicas * settings.max_concurrent_requests,
+            sleeps=settings.autoscaling is not None and settings.autoscaling.min_replicas == 0,
         )
 
     def entry(self, created: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cfg_pairing.admission import ClassPolicy, Priority
+from cfg_pairing.autoscaling import ScalingPolicy
 from engine_adapter.engine_config import EngineConfig, SettingError
 from vocoder_service.windows import WindowSchedule
 
@@ -142,6 +143,47 @@ class AdmissionSettings(_Settings):
         }
 
 
+class AutoscalingSettings(_Settings):
+    """How many engines a model has, by what is asked of it (docs/scaling.md).
+
+    Attributes:
+        min_replicas: 0: none while nothing is asked, and the first request has to come again
+            once one has started.
+        high_use: share of all rows that are needed above which there are more replicas.
+        low_use: share below which, with one replica less, there are fewer.
+        queue_seconds: a request that has waited longer brings more replicas.
+        clear_seconds: in which all audio that is owed should be made.
+        up_seconds: for which more must be wanted before there are more.
+        down_seconds: for which fewer must do before there are fewer.
+        smooth_seconds: over which rows are averaged for that.
+        idle_seconds: without a request, after which the last replica goes, if it may.
+    """
+
+    min_replicas: int = Field(1, ge=0)
+    max_replicas: int = Field(ge=1)
+    high_use: float = Field(0.8, gt=0, le=1)
+    low_use: float = Field(0.7, gt=0, le=1)
+    queue_seconds: Seconds = 1.0
+    clear_seconds: Seconds = 30.0
+    up_seconds: float = Field(5.0, ge=0)
+    down_seconds: Seconds = 120.0
+    smooth_seconds: Seconds = 30.0
+    idle_seconds: Seconds = 900.0
+
+    @model_validator(mode="after")
+    def _in_order(self) -> AutoscalingSettings:
+        if self.min_replicas > self.max_replicas:
+            raise ValueError("min_replicas must not be larger than max_replicas")
+        if self.low_use > self.high_use:
+            raise ValueError("low_use must not be larger than high_use")
+        return self
+
+    @property
+    def policy(self) -> ScalingPolicy:
+        """The same for the policy."""
+        return ScalingPolicy(**self.model_dump())
+
+
 class ModelSettings(_Settings):
     """One served model.
 
@@ -157,6 +199,7 @@ class ModelSettings(_Settings):
             numbers, abbreviations, signs and markup out in words (docs/text.md), for models that
             were trained on words; ``none`` passes texts on as they are.
         replicas: engines, each with a vocoder of its own.
+        autoscaling: None: there are always ``replicas``; else that is not used.
         max_concurrent_requests: per replica, however many rows are free; further requests wait
             or are refused, see ``admission``.
         surge_percent: of the replicas, how many more may run while a new version replaces the
@@ -169,6 +212,7 @@ class ModelSettings(_Settings):
     voices: list[str] | None = Field(None, min_length=1)
     normalizer: Literal["none", "english"] = "none"
     replicas: int = Field(1, ge=1)
+    autoscaling: AutoscalingSettings | None = None
     max_concurrent_requests: int = Field(128, ge=1)
     admission: AdmissionSettings = AdmissionSettings()
     surge_percent: int = Field(0, ge=0, le=100)
@@ -179,6 +223,11 @@ class ModelSettings(_Settings):
     def deployment(self) -> str:
         """Of its engines; it names log files."""
         return f"engine-{self.id.replace('/', '--')}"
+
+    @property
+    def most_replicas(self) -> int:
+        """That there may be at a time, while no new version replaces them."""
+        return self.replicas if self.autoscaling is None else self.autoscaling.max_replicas
 
     @property
     def bundle(self) -> dict[str, float]:

@@ -24,12 +24,14 @@ def router(catalog: Catalog) -> APIRouter:
 
     @routes.get("/ready")
     async def ready(request: Request) -> dict[str, str]:
-        """200 when every model has an engine and a vocoder that answer, otherwise 503.
+        """200 when every model has an engine and a vocoder that answer, otherwise 503. A model
+        that may have no replicas at times is not asked: that would wake it.
 
         ``keys`` is ``stale`` while the keys file cannot be used and its last state holds.
         """
-        answers = await asyncio.gather(*(_answers(model) for model in catalog))
-        waiting = [m.card.id for m, ok in zip(catalog, answers, strict=True) if not ok]
+        awake = [model for model in catalog if not model.card.sleeps]
+        answers = await asyncio.gather(*(_answers(model) for model in awake))
+        waiting = [m.card.id for m, ok in zip(awake, answers, strict=True) if not ok]
         if waiting:
             raise ApiError(
                 503,
