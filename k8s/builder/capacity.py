@@ -67,6 +67,19 @@ CAPACITY = Dashboard(
                 "none",
             ),
             Panel(
+                "Waiting for rows",
+                "Requests in the replicas' own queues, by class.",
+                [Query(total(m.ADMISSION_WAITING, "model, priority"), "{{model}} {{priority}}")],
+                "none",
+                stacked=True,
+            ),
+            Panel(
+                "Audio owed",
+                "Audio that requests are still to get, waiting ones included.",
+                [Query(total(m.AUDIO_OWED), "{{model}}")],
+                "s",
+            ),
+            Panel(
                 "Balance",
                 "Rows in use per replica: the router keeps them alike.",
                 [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ GOOD = {
     "ray_speechlm_replica_healthy{%s, replica=R}": "1x400",
     "ray_speechlm_rows_capacity{%s, replica=R}": "64x400",
     "ray_speechlm_rows_waiting{%s, replica=R}": "0x400",
+    "ray_speechlm_admission_waiting{%s, replica=R, priority='batch'}": "0x400",
     "ray_speechlm_kv_blocks_used{%s, replica=R}": "500x400",
     "ray_speechlm_kv_blocks_capacity{%s, replica=R}": "1000x400",
     "ray_speechlm_unguided_frames{%s, replica=R}": "0x400",
@@ -35,7 +37,7 @@ GOOD = {
     "ray_speechlm_queue_seconds_bucket{%s, le='0.1'}": "0+60x400",
     "ray_speechlm_queue_seconds_bucket{%s, le='10.0'}": "0+60x400",
     "ray_speechlm_queue_seconds_bucket{%s, le='+Inf'}": "0+60x400",
-    "ray_serve_deployment_status{namespace='speech', application='speechlm', deployment='e'}": "6x400",
+    "ray_serve_deployment_status{namespace='speech', deployment='engine-tts'}": "6x400",
 }
 
 
@@ -49,7 +51,7 @@ class Case:
     """
 
     name: str
-    series: dict[str, str | None]
+    series: Mapping[str, str | None]
     after: int
     fires: tuple[str, ...] = ()
 
@@ -168,6 +170,12 @@ CASES = [
         ("SpeechQueueGrowing",),
     ),
     Case(
+        "requests that wait for rows become more",
+        {"ray_speechlm_admission_waiting{%s, replica=R, priority='batch'}": "0+4x400"},
+        20,
+        ("SpeechQueueGrowing",),
+    ),
+    Case(
         "a burst that is worked off",
         {"ray_speechlm_rows_waiting{%s, replica=R}": "60-2x30 0x400"},
         15,
@@ -205,19 +213,13 @@ CASES = [
     ),
     Case(
         "Serve cannot deploy",
-        {
-            "ray_serve_deployment_status{namespace='speech', application='speechlm', "
-            "deployment='engine-tts'}": "3x5 1x400"
-        },
+        {"ray_serve_deployment_status{namespace='speech', deployment='engine-tts'}": "3x5 1x400"},
         15,
         ("SpeechDeploymentUnhealthy",),
     ),
     Case(
         "Serve is updating",
-        {
-            "ray_serve_deployment_status{namespace='speech', application='speechlm', "
-            "deployment='engine-tts'}": "3x400"
-        },
+        {"ray_serve_deployment_status{namespace='speech', deployment='engine-tts'}": "3x400"},
         15,
     ),
     Case("nothing reports", {"ray_speechlm_build_info{%s}": None}, 10, ("SpeechNoMetrics",)),

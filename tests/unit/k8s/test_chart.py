@@ -1,0 +1,192 @@
+"""What the chart makes of its profiles: objects that Kubernetes, KubeRay and Serve accept."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import helm_python as helm
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from deployments import config_file
+from tests.unit.k8s.chart import CHART, PROFILES, ROOT, Values, of_kind, pods, profile, render
+from tests.unit.k8s.crd import schema_of
+
+KUBERNETES = "1.37"
+CRDS = ROOT.parent / "shared/kuberay-crds"
+OPERATOR = yaml.safe_load(Path(__file__).with_name("prometheus_operator.yaml").read_text())
+CORE = {
+    "ConfigMap",
+    "Ingress",
+    "NetworkPolicy",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodDisruptionBudget",
+}
+
+
+def everything_on() -> Values:
+    """All options that a profile leaves off."""
+    return profile("gpu") | {
+        "image": {
+            "repository": "registry.example.org/speechlm",
+            "digest": "sha256:" + "0" * 64,
+            "pullSecrets": [{"name": "registry"}],
+        },
+        "modelVolume": {
+            "type": "copy",
+            "copy": {
+                "image": "registry.example.org/copy:1",
+                "command": ["sh", "-c", "cp -r /from/. /models"],
+                "env": [{"name": "FROM", "value": "bucket"}],
+                "envFrom": [{"secretRef": {"name": "bucket"}}],
+            },
+        },
+        "env": [{"name": "TZ", "value": "UTC"}],
+        "envFrom": [{"secretRef": {"name": "extra"}}],
+        "priorityClassName": "high",
+        "runtimeClassName": "nvidia",
+        "tokenAuth": {"existingSecret": "ray-token"},
+        "upgrade": {
+            "type": "NewClusterWithIncrementalUpgrade",
+            "incremental": {"gatewayClassName": "istio"},
+        },
+        "ingress": {
+            "enabled": True,
+            "className": "nginx",
+            "host": "speech.example.org",
+            "tlsSecret": "speech-tls",
+            "annotations": {"nginx.ingress.kubernetes.io/proxy-buffering": "off"},
+        },
+        "networkPolicy": {"egress": [{"ports": [{"protocol": "TCP", "port": 4318}]}]},
+        "data": {"storageClassName": "fast"},
+        "monitoring": {"labels": {"release": "prometheus"}},
+        "frontEnds": {
+            "replicas": 2,
+            "affinity": {"nodeAffinity": {}},
+            "annotations": {"example.org/team": "speech"},
+        },
+        "extraObjects": [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "{{ .Release.Name }}-extra"},
+                "data": {"a": "b"},
+            }
+        ],
+    }
+
+
+VALUES = {name: (lambda name=name: profile(name)) for name in PROFILES} | {"all": everything_on}
+every_values = pytest.mark.parametrize("make", VALUES.values(), ids=VALUES)
+
+
+@every_values
+def test_helm_finds_no_fault(make: Any) -> None:
+    found = helm.lint(CHART, make(), strict=True)
+    assert found["errors"] == []
+    assert {message["error"] for message in found["messages"]} <= {"icon is recommended"}
+
+
+@every_values
+def test_kubernetes_knows_every_field_of_its_own_objects(make: Any) -> None:
+    objects = [each for each in render(make()) if each["kind"] in CORE]
+    assert {"ConfigMap", "NetworkPolicy", "PodDisruptionBudget"} <= {o["kind"] for o in objects}
+    for each in objects:
+        kubernetes_validate.validate(each, KUBERNETES, strict=True)
+
+
+@every_values
+def test_kubernetes_knows_every_field_of_the_pods(make: Any) -> None:
+    """KubeRay's definition has them too, but without the values that Kubernetes checks."""
+    for role, spec in pods(make()).items():
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": role}, "spec": spec}
+        kubernetes_validate.validate(pod, KUBERNETES, strict=True)
+
+
+@cache
+def _kuberay() -> jsonschema.Draft202012Validator:
+    if not CRDS.is_dir():
+        pytest.skip("KubeRay's definitions are not part of the project")
+    return jsonschema.Draft202012Validator(schema_of(CRDS / "ray.io_rayservices.yaml"))
+
+
+@every_values
+def test_kuberay_knows_every_field_of_the_ray_service(make: Any) -> None:
+    (service,) = of_kind(render(make()), "RayService")
+    _kuberay().validate(service)
+
+
+def test_kuberay_would_not_know_another_field() -> None:
+    (service,) = of_kind(render(profile("cpu")), "RayService")
+    pod = service["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["spec"]
+    pod["containers"][0]["imagePullPolice"] = "Always"
+    with pytest.raises(jsonschema.ValidationError, match="imagePullPolice"):
+        _kuberay().validate(service)
+
+
+@every_values
+@pytest.mark.parametrize("kind", OPERATOR)
+def test_the_prometheus_operator_knows_every_field(make: Any, kind: str) -> None:
+    objects = of_kind(render(make()), kind)
+    assert objects
+    for each in objects:
+        assert each["apiVersion"] == "monitoring.coreos.com/v1"
+        jsonschema.validate(each["spec"], OPERATOR[kind])
+
+
+@every_values
+def test_serve_and_the_settings_know_every_key_of_serve_config(make: Any, tmp_path: Path) -> None:
+    (service,) = of_kind(render(make()), "RayService")
+    file = tmp_path / "serve_config.yaml"
+    file.write_text(service["spec"]["serveConfigV2"])
+    config = config_file.load(file)
+    ((application, settings),) = config_file.speech_settings(config)
+    assert (config.http_options.host, config.http_options.port) == ("0.0.0.0", 8000)
+    assert application.name == "speechlm"
+    assert settings.guards.keys_file == "/etc/speechlm/keys/keys.yaml"
+    assert settings.service.store == "/data/store.sqlite3"
+
+
+@pytest.mark.parametrize("kind", ["PodMonitor", "PrometheusRule"])
+def test_nothing_of_the_prometheus_operator_without_monitoring(kind: str) -> None:
+    assert of_kind(render(profile("cpu") | {"monitoring": {"enabled": False}}), kind) == []
+
+
+def test_extra_objects_are_templates() -> None:
+    names = [each["metadata"]["name"] for each in of_kind(render(everything_on()), "ConfigMap")]
+    assert "tts-extra" in names
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"modles": []}, "modles"),
+        ({"models": []}, "models"),
+        ({"models": [{"id": "a", "path": "/a", "engin": {}}]}, "engin"),
+        ({"models": [{"id": "a", "path": "/a", "engine": {"max_rows": 0}}]}, "max_rows"),
+        ({"guards": {"limits": {"per_day": 1}}}, "per_day"),
+        ({"image": {}}, "image.repository"),
+        ({"apiKeys": {"existingSecret": ""}}, "apiKeys.existingSecret"),
+        ({"service": {"store": "/elsewhere"}}, "service.store"),
+        ({"service": {"ingress_replicas": 3}}, "service.ingress_replicas"),
+        ({"modelVolume": {"type": "persistentVolumeClaim"}}, "modelVolume.claimName"),
+        ({"modelVolume": {"type": "floppy"}}, "modelVolume"),
+        ({"gcsFaultTolerance": {"enabled": True}}, "gcsFaultTolerance.redisAddress"),
+        ({"upgrade": {"type": "Hope"}}, "upgrade"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_wrong_value_is_an_error_that_names_it(wrong: Values, says: str) -> None:
+    with pytest.raises(helm.HelmError, match=says.replace(".", r"[./]?.*")):
+        render(profile("cpu") | wrong)
+
+
+def test_an_open_service_needs_no_keys_but_has_to_be_said() -> None:
+    values = profile("cpu") | {"apiKeys": {"existingSecret": ""}, "guards": {"open": True}}
+    volumes = [volume["name"] for volume in pods(values)["front-end"]["volumes"]]
+    assert "keys" not in volumes
