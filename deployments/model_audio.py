@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from engine_adapter.spec import SpecError
 
 # As in engine_adapter.checkpoint, which would bring torch.
 _CODEC, _SSL = "codec", "ssl"
+_CONFIGURATIONS = (".json", ".yaml")
 _RATES = ("sampling_rate", "sample_rate")
+_ESPNET_RATE = 24000  # of a codec of ESPnet's whose configuration has none
 
 
 @dataclass(frozen=True)
@@ -35,23 +39,41 @@ class ModelAudio:
         Raises:
             SpecError: its codec has no configuration, or that has no sample rate.
         """
-        file = directory / _CODEC / "config.json"
+        file = _configuration(directory / _CODEC)
         try:
-            config = json.loads(file.read_text())
-        except (OSError, json.JSONDecodeError) as error:
+            config = yaml.safe_load(file.read_text())  # JSON is YAML
+        except (OSError, yaml.YAMLError) as error:
             raise SpecError(f"{file}: {error}") from error
-        rates = [config[key] for key in _RATES if config.get(key) is not None]
-        if not rates:
+        rate = _sample_rate(config, of_espnet=file.suffix == ".yaml")
+        if rate is None:
             raise SpecError(f"{file}: has no sample rate")
-        return cls(int(rates[0]), _fingerprint(directory))
+        return cls(rate, _fingerprint(directory))
+
+
+def _configuration(codec: Path) -> Path:
+    """The codec's: a Hugging Face one's, or ESPnet's, which may stand in a folder below."""
+    of_espnet = sorted(codec.rglob("config.yaml"))
+    file = codec / "config.json"
+    return of_espnet[0] if len(of_espnet) == 1 and not file.exists() else file
+
+
+def _sample_rate(config: Any, *, of_espnet: bool) -> int | None:
+    if not isinstance(config, dict):
+        return None
+    if of_espnet:
+        return int((config.get("codec_conf") or {}).get("sampling_rate", _ESPNET_RATE))
+    rates = [config[key] for key in _RATES if config.get(key) is not None]
+    return int(rates[0]) if rates else None
 
 
 def _fingerprint(directory: Path) -> str:
     """Of the configurations, and of names and sizes of the weights."""
     digest = hashlib.sha256()
     for folder in (_CODEC, _SSL):
-        for file in sorted((directory / folder).glob("*")):
-            digest.update(f"{folder}/{file.name} {file.stat().st_size}\n".encode())
-            if file.suffix == ".json":
+        files = (path for path in (directory / folder).rglob("*") if path.is_file())
+        for file in sorted(files):
+            name = file.relative_to(directory).as_posix()
+            digest.update(f"{name} {file.stat().st_size}\n".encode())
+            if file.suffix in _CONFIGURATIONS:
                 digest.update(file.read_bytes())
     return digest.hexdigest()[:32]

@@ -12,6 +12,8 @@ from deployments.model_directory import locate
 from deployments.settings import ModelSettings
 from engine_adapter.families import FAMILIES
 from engine_adapter.spec import SpecError
+from tests.unit.vocoder import espnet_dac
+from vocoder_service.codec import load_codec
 
 DEMO, OPUSLM = FAMILIES["demo"], FAMILIES["opuslm"]
 
@@ -81,3 +83,22 @@ def test_a_models_audio_is_that_of_its_codec(tmp_path: Path) -> None:
     second = ModelAudio.of(tmp_path)
     (tmp_path / "ssl" / "quantizer.json").write_text('{"layer": 2}')
     assert len({first.encoder, second.encoder, ModelAudio.of(tmp_path).encoder}) == 3
+
+
+def test_a_codec_of_espnet_s_is_read_as_it_is_published(tmp_path: Path) -> None:
+    """The loader and what the API says of it agree, wherever the files are below ``codec/``."""
+    espnet_dac.write(tmp_path / "codec", seed=1)
+    found = ModelAudio.of(tmp_path)
+    assert found.sample_rate == load_codec(tmp_path / "codec").sample_rate == 16000
+    [config] = tmp_path.rglob("config.yaml")
+    text = config.read_text()
+    config.write_text(text.replace("sampling_rate", "other_rate"))
+    without = ModelAudio.of(tmp_path)
+    assert without.sample_rate == load_codec(tmp_path / "codec").sample_rate == 24000
+    config.write_text(text)
+    [weights] = tmp_path.rglob("*.pth")
+    weights.write_bytes(weights.read_bytes() + b"0")
+    assert len({found.encoder, without.encoder, ModelAudio.of(tmp_path).encoder}) == 3
+    config.unlink()
+    with pytest.raises(SpecError, match=r"codec/config\.json"):
+        ModelAudio.of(tmp_path)
