@@ -5,30 +5,33 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+# As in engine_adapter.checkpoint, which would bring torch.
+_CODEC, _SSL = "codec", "ssl"
 # Of the classes of transformers, whatever they are called in a checkpoint's other half.
 _ENCODERS = ("encoder.", "acoustic_encoder.")
 _SSL_FILES = ("config.json", "quantizer.json", "centroids.safetensors")
 _ESPNET_SSL = "xeus"
 
 
-def encoder_fault(codec: Path, ssl: Path | None) -> str | None:
+def encoder_fault(directory: Path, *, units: bool) -> str | None:
     """Why codes cannot be made, beginning with the part at fault; None: they can.
 
     Args:
-        codec: the codec's folder.
-        ssl: that of the SSL model, for families with a stream of its units.
+        directory: a model's.
+        units: whether the family has a stream of an SSL model's units, too.
     """
+    codec, ssl = directory / _CODEC, directory / _SSL
     if not (codec / "config.json").is_file():
-        return f"{codec.name}/: only a codec of Hugging Face can encode, and this is none"
+        return f"{_CODEC}/: it is no codec of Hugging Face, and no other can encode"
     if not any(name.startswith(_ENCODERS) for name in _tensors(codec)):
-        return f"{codec.name}/: its weights have no encoder"
-    if ssl is None:
+        return f"{_CODEC}/: its weights have no encoder"
+    if not units:
         return None
     for name in _SSL_FILES:
         if not (ssl / name).is_file():
-            return f"{ssl.name}/: {name} is missing"
+            return f"{_SSL}/: {name} is missing"
     if json.loads((ssl / "config.json").read_text()).get("model_type") == _ESPNET_SSL:
-        return f"{ssl.name}/: ESPnet's own model needs a package that is not there"
+        return f"{_SSL}/: ESPnet's own model needs a package that is not there"
     return None
 
 

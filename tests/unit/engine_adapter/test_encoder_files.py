@@ -12,12 +12,11 @@ from vocoder_service.encoder import load_encoder
 from vocoder_service.tiny import make_tiny_dac, make_tiny_ssl
 
 
-def codec(directory: Path, *tensors: str) -> Path:
+def codec(directory: Path, *tensors: str) -> None:
     folder = directory / "codec"
     folder.mkdir()
     (folder / "config.json").write_text("{}")
     save_file({name: np.zeros(1) for name in tensors}, folder / "model.safetensors")
-    return folder
 
 
 def ssl(directory: Path, kind: str = "hubert") -> Path:
@@ -31,33 +30,36 @@ def ssl(directory: Path, kind: str = "hubert") -> Path:
 
 @pytest.mark.parametrize("encoder", ["encoder.block.0.weight", "acoustic_encoder.conv1.bias"])
 def test_a_codec_with_its_encoder(tmp_path: Path, encoder: str) -> None:
-    folder = codec(tmp_path, "decoder.conv1.bias", encoder)
-    assert encoder_fault(folder, None) is None
-    assert encoder_fault(folder, ssl(tmp_path)) is None
+    codec(tmp_path, "decoder.conv1.bias", encoder)
+    assert encoder_fault(tmp_path, units=False) is None
+    ssl(tmp_path)
+    assert encoder_fault(tmp_path, units=True) is None
 
 
 def test_a_codec_that_only_decodes(tmp_path: Path) -> None:
-    folder = codec(tmp_path, "decoder.conv1.bias", "quantizer.encoder.bias")
-    assert encoder_fault(folder, None) == "codec/: its weights have no encoder"
+    codec(tmp_path, "decoder.conv1.bias", "quantizer.encoder.bias")
+    assert encoder_fault(tmp_path, units=False) == "codec/: its weights have no encoder"
 
 
 def test_espnet_s_codec_only_decodes(tmp_path: Path) -> None:
     (tmp_path / "codec").mkdir()
     (tmp_path / "codec" / "config.yaml").write_text("codec: dac")
-    fault = encoder_fault(tmp_path / "codec", None)
+    fault = encoder_fault(tmp_path, units=False)
     assert fault is not None
-    assert fault.startswith("codec/: only a codec of Hugging Face can encode")
+    assert fault.startswith("codec/: it is no codec of Hugging Face")
 
 
 @pytest.mark.parametrize("name", ["config.json", "quantizer.json", "centroids.safetensors"])
 def test_an_ssl_model_that_is_not_whole(tmp_path: Path, name: str) -> None:
-    units = ssl(tmp_path)
-    (units / name).unlink()
-    assert encoder_fault(codec(tmp_path, "encoder.a"), units) == f"ssl/: {name} is missing"
+    codec(tmp_path, "encoder.a")
+    (ssl(tmp_path) / name).unlink()
+    assert encoder_fault(tmp_path, units=True) == f"ssl/: {name} is missing"
 
 
 def test_an_ssl_model_that_needs_a_package(tmp_path: Path) -> None:
-    fault = encoder_fault(codec(tmp_path, "encoder.a"), ssl(tmp_path, "xeus"))
+    codec(tmp_path, "encoder.a")
+    ssl(tmp_path, "xeus")
+    fault = encoder_fault(tmp_path, units=True)
     assert fault is not None
     assert fault.startswith("ssl/: ESPnet's own model")
 
@@ -65,6 +67,6 @@ def test_an_ssl_model_that_needs_a_package(tmp_path: Path) -> None:
 def test_what_is_said_to_encode_does(tmp_path: Path) -> None:
     make_tiny_dac(tmp_path / "codec", 0, num_codebooks=2)
     make_tiny_ssl(tmp_path / "ssl", 0, units=5)
-    assert encoder_fault(tmp_path / "codec", tmp_path / "ssl") is None
+    assert encoder_fault(tmp_path, units=True) is None
     codes = load_encoder(tmp_path / "codec", tmp_path / "ssl").encode(np.zeros(640, np.float32))
     assert np.asarray(codes).shape == (2, 3)
