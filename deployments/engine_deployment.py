@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cfg_pairing.admission import AdmissionQueue
 from cfg_pairing.autoscaling import ReplicaSignals
 from cfg_pairing.routing import LoadReport
+from deployments import gpu_memory
 from deployments.answer_messages import AnswerCall, AnswerEvent, Codes
 from deployments.answering import Answerer
 from deployments.demand import Call, audio_seconds, rows_of
@@ -67,6 +68,7 @@ class EngineReplica:
 
         Raises:
             CheckpointError: the model directory is not complete.
+            GpuMemoryError: its weights do not fit into its share of the GPU.
         """
         logs.configure()  # before vLLM does
         # Here, so that whoever builds the application need not load torch.
@@ -77,6 +79,8 @@ class EngineReplica:
         model = ModelDirectory.open(locate(settings.path))
         vocoder, spec = settings.vocoder, model.spec
         codebooks = spec.num_streams - spec.codec_first_stream
+        if settings.engine.gpus:
+            gpu_memory.require_room(settings, gpu_memory.weight_bytes(model.path), _gpu_bytes())
         # First, so that it loads while the engine does.
         self._vocoder = VocoderActor.options(num_cpus=vocoder.cpus, num_gpus=vocoder.gpus).remote(
             str(model.codec),
@@ -84,6 +88,7 @@ class EngineReplica:
             vocoder.max_batch,
             device="cuda" if vocoder.gpus else "cpu",
             num_codebooks=codebooks,
+            memory_share=vocoder.gpu_memory_utilization if settings.shares_gpu else None,
             encoder=(
                 EncoderPaths(str(model.codec), None if model.ssl is None else str(model.ssl))
                 if spec.takes_audio
@@ -271,6 +276,13 @@ class EngineReplica:
         if seconds is None:
             return None
         return max(1, int(seconds * self._codec.sample_rate / self._codec.hop_length))
+
+
+def _gpu_bytes() -> int:
+    """Memory of this replica's GPU."""
+    from vllm.platforms import current_platform
+
+    return int(current_platform.get_device_total_memory())
 
 
 def _refusal(error: RequestError) -> Refused:

@@ -22,6 +22,11 @@ Cpus = Annotated[float, Field(ge=0)]
 Gpus = Annotated[float, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0)]
 
+ENGINE_GPU_MEMORY = 0.92
+"""Share of a GPU's memory that vLLM takes where nothing is said."""
+SHARED_GPU_MEMORY = 0.97
+"""Of a GPU that two processes share; the rest is what CUDA takes for each."""
+
 
 class _Settings(BaseModel):
     model_config = ConfigDict(
@@ -82,12 +87,14 @@ class VocoderSettings(_Settings):
         window_growth: factor from one piece to the next.
         max_window: frames of the largest piece: large, for throughput.
         max_batch: pieces decoded together.
+        gpu_memory_utilization: share of the GPU's memory that it may take.
     """
 
     first_window: int = Field(8, ge=1)
     window_growth: float = Field(1.5, ge=1)
     max_window: int = Field(64, ge=1)
     max_batch: int = Field(32, ge=1)
+    gpu_memory_utilization: float = Field(0.05, gt=0, le=1)
     cpus: Cpus = 0
     gpus: Gpus = 0
 
@@ -223,6 +230,30 @@ class ModelSettings(_Settings):
     def deployment(self) -> str:
         """Of its engines; it names log files."""
         return f"engine-{self.id.replace('/', '--')}"
+
+    @model_validator(mode="after")
+    def _one_gpu_is_enough(self) -> ModelSettings:
+        if not self.shares_gpu:
+            return self
+        if self.engine.gpus + self.vocoder.gpus > 1:
+            raise ValueError(
+                f"engine.gpus and vocoder.gpus: {self.engine.gpus:g} and {self.vocoder.gpus:g} "
+                "are more than the one GPU they share; give each a part of it"
+            )
+        engine = self.engine.gpu_memory_utilization or ENGINE_GPU_MEMORY
+        vocoder = self.vocoder.gpu_memory_utilization
+        if round(engine + vocoder, 6) > SHARED_GPU_MEMORY:
+            raise ValueError(
+                f"engine.gpu_memory_utilization and vocoder.gpu_memory_utilization: {engine:g} and "
+                f"{vocoder:g} are more than {SHARED_GPU_MEMORY} of the GPU they share"
+            )
+        return self
+
+    @property
+    def shares_gpu(self) -> bool:
+        """Whether engine and vocoder are on one GPU: either takes only a part of one."""
+        gpus = (self.engine.gpus, self.vocoder.gpus)
+        return min(gpus) > 0 and any(each != int(each) for each in gpus)
 
     @property
     def most_replicas(self) -> int:

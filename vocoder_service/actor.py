@@ -56,8 +56,16 @@ class _VocoderActor:
         device: str = "cpu",
         dtype: torch.dtype = torch.float32,
         num_codebooks: int | None = None,
+        memory_share: float | None = None,
         encoder: EncoderPaths | None = None,
     ) -> None:
+        """
+        Args:
+            memory_share: of the GPU's memory that this process may take; None: all there is.
+            others: see ``load_codec`` and ``VocoderService``.
+        """
+        if memory_share is not None:
+            torch.cuda.set_per_process_memory_fraction(memory_share)
         self._codec = load_codec(codec_directory, device, dtype, num_codebooks)
         self._service = VocoderService(self._codec, max_window, max_batch)
         # The first decode of a process pays for the set-up of the device and its libraries.

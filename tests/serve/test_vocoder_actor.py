@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import ray
+from ray.util.placement_group import placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from deployments.settings import ModelSettings
 from vocoder_service.actor import CodecInfo, Decoded, VocoderActor
 from vocoder_service.codec import load_codec
 from vocoder_service.service import StreamAbortedError, UnknownStreamError
@@ -31,7 +34,7 @@ def codec_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def actor(codec_directory: Path) -> Iterator[Any]:
     starts_ray = not ray.is_initialized()  # else another module's cluster serves as well
     if starts_ray:
-        ray.init(address="local", include_dashboard=False, num_cpus=2)
+        ray.init(address="local", include_dashboard=False, num_cpus=2, num_gpus=1)
     actor = VocoderActor.remote(str(codec_directory), 16)
     yield actor
     ray.kill(actor)
@@ -97,3 +100,46 @@ async def test_abort_during_a_push_frees_the_stream(actor: Any) -> None:
     with pytest.raises(StreamAbortedError):
         await push
     assert (await actor.stats.remote()).live_streams == 0
+
+
+@ray.remote
+class _Child:
+    """Stands for a vocoder."""
+
+    def gpus(self) -> list[int]:
+        return list(ray.get_gpu_ids())
+
+
+@ray.remote
+class _Parent:
+    """Stands for an engine replica, which makes its vocoder as a plain child."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        vocoder = settings.vocoder
+        self._child = _Child.options(num_cpus=vocoder.cpus, num_gpus=vocoder.gpus).remote()
+
+    async def gpus(self) -> tuple[list[int], list[int]]:
+        return list(ray.get_gpu_ids()), await self._child.gpus.remote()
+
+
+def test_engine_and_vocoder_share_the_gpu_of_their_bundle(actor: Any) -> None:
+    """The one that this cluster pretends to have, of which nothing is left for a second pair."""
+    settings = ModelSettings.model_validate(
+        {
+            "id": "demo",
+            "path": "tiny:demo",
+            "engine": {"cpus": 0.5, "gpus": 0.7},
+            "vocoder": {"cpus": 0, "gpus": 0.3},
+        }
+    )
+    group = placement_group([settings.bundle])
+    ray.get(group.ready(), timeout=60)
+    strategy = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
+    parent = _Parent.options(
+        num_cpus=settings.engine.cpus, num_gpus=settings.engine.gpus, scheduling_strategy=strategy
+    ).remote(settings)
+    engine, vocoder = ray.get(parent.gpus.remote(), timeout=60)
+    assert engine == vocoder == [0]
+    assert ray.available_resources().get("GPU", 0) == 0
+    ray.kill(parent)
+    remove_placement_group(group)

@@ -1,0 +1,74 @@
+"""Engine and vocoder on one GPU: what cannot fit is said before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from deployments.gpu_memory import GpuMemoryError, require_room, weight_bytes
+from deployments.settings import ModelSettings
+
+GIB = 2**30
+
+
+def model(engine: dict[str, Any], vocoder: dict[str, Any] | None = None) -> ModelSettings:
+    return ModelSettings.model_validate(
+        {"id": "a", "path": "tiny:demo", "engine": engine, "vocoder": vocoder or {}}
+    )
+
+
+def test_by_default_both_fit_on_one_gpu() -> None:
+    settings = model({"gpus": 0.7}, {"gpus": 0.3})
+    assert settings.shares_gpu
+    assert settings.bundle["GPU"] == 1
+
+
+@pytest.mark.parametrize(
+    ("engine", "vocoder", "named"),
+    [
+        ({"gpus": 0.8}, {"gpus": 0.3}, r"engine.gpus and vocoder.gpus: 0.8 and 0.3"),
+        ({"gpus": 1.0}, {"gpus": 0.3}, r"engine.gpus and vocoder.gpus: 1 and 0.3"),
+        (
+            {"gpus": 0.7, "gpu_memory_utilization": 0.95},
+            {"gpus": 0.3},
+            r"engine.gpu_memory_utilization and vocoder.*: 0.95 and 0.05 are more than 0.97",
+        ),
+    ],
+)
+def test_a_split_that_cannot_be_is_refused(
+    engine: dict[str, Any], vocoder: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(ValidationError, match=named):
+        model(engine, vocoder)
+
+
+def test_two_whole_gpus_share_nothing() -> None:
+    settings = model({"gpus": 1.0, "gpu_memory_utilization": 0.97}, {"gpus": 1.0})
+    assert not settings.shares_gpu
+
+
+def test_weights_and_a_cache_must_fit_into_the_share() -> None:
+    settings = model({"gpus": 0.7, "gpu_memory_utilization": 0.3}, {"gpus": 0.3})
+    require_room(settings, weights=15 * GIB, device=80 * GIB)
+    with pytest.raises(GpuMemoryError) as caught:
+        require_room(settings, weights=22 * GIB, device=80 * GIB)
+    message = str(caught.value)
+    assert message.startswith(
+        "engine.gpu_memory_utilization: 0.3 of the GPU's 80.0 GiB is 24.0 GiB"
+    )
+    assert message.endswith("At least 0.33 is needed, and 0.92 is possible")
+
+
+def test_what_no_share_would_hold_is_said_too() -> None:
+    settings = model({"gpus": 0.7}, {"gpus": 0.3})
+    with pytest.raises(GpuMemoryError, match="does not fit on this GPU"):
+        require_room(settings, weights=16 * GIB, device=16 * GIB)
+
+
+def test_the_size_of_weights_is_that_of_their_files(tmp_path: Path) -> None:
+    for name in ("model-1.safetensors", "model-2.safetensors", "config.json"):
+        (tmp_path / name).write_bytes(b"x" * 100)
+    assert weight_bytes(tmp_path) == 200
