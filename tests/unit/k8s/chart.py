@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ Values = dict[str, Any]
 
 def command(name: str) -> str:
     """The path of a program. Without it the test skips, on CI it fails."""
-    path = shutil.which(name)
+    path = shutil.which(name, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if path is None and os.environ.get("CI") != "true":
         pytest.skip(f"{name} is not installed (requirements/debian)")
     assert path is not None, f"{name} is missing"
