@@ -63,7 +63,7 @@ def build(args: dict[str, Any]) -> Application:
 
 def _card(model: ModelSettings, index: int) -> ModelCard:
     directory, spec = find(model, index)
-    return ModelCard.of(model, spec, ModelAudio.of(directory))
+    return ModelCard.of(model, spec, ModelAudio.of(directory), directory)
 
 
 def _limiter(guards: GuardSettings) -> DeploymentActorConfig:

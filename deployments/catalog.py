@@ -18,7 +18,7 @@ from deployments.text import splitting
 from deployments.text.english import normalize_with_report
 from deployments.voice_store import VoiceStore
 from deployments.voices import Voices
-from engine_adapter.spec import Ability
+from engine_adapter.spec import BY_EAR, Ability
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,12 @@ class ServedModel:
             ApiError: 400, the model has not this ability.
         """
         if ability not in self.card.abilities:
-            raise ApiError(
-                400,
-                f"{param}: {self.card.id} lacks the ability {ability!r}; it has "
-                + ", ".join(self.card.abilities),
-                param=param,
-                code="ability_missing",
-            )
+            card = self.card
+            message = f"{param}: {card.id} lacks the ability {ability!r}"
+            if ability in BY_EAR and card.deafness is not None:
+                message += f" ({card.deafness})"
+            message += f"; it has {', '.join(card.abilities)}"
+            raise ApiError(400, message, param=param, code="ability_missing")
 
     def utterances(self, text: str, *, normalized: bool) -> tuple[Utterance, ...]:
         """``input`` as the model gets to read it, in pieces that it speaks well.

@@ -91,7 +91,7 @@ class EngineReplica:
             memory_share=vocoder.gpu_memory_utilization if settings.shares_gpu else None,
             encoder=(
                 EncoderPaths(str(model.codec), None if model.ssl is None else str(model.ssl))
-                if spec.takes_audio
+                if spec.takes_audio and spec.deafness_in(model.path) is None
                 else None
             ),
         )

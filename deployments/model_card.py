@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from deployments.model_audio import ModelAudio
@@ -23,6 +24,7 @@ class ModelCard:
         normalizer: see ``ModelSettings``.
         utterance_characters: see ``StreamSpec``.
         abilities: what it can be asked for.
+        deafness: why it cannot take audio from outside, although its family does.
         streams: ids per row.
         audio: None if nothing is known of it.
         context_rows: prompt and answer of a request together; None: what the model holds.
@@ -36,6 +38,7 @@ class ModelCard:
     normalizer: Literal["none", "english"]
     utterance_characters: int | None = None
     abilities: tuple[Ability, ...] = ("speaks",)
+    deafness: str | None = None
     streams: int = 1
     audio: ModelAudio | None = None
     context_rows: int | None = None
@@ -44,9 +47,16 @@ class ModelCard:
 
     @classmethod
     def of(
-        cls, settings: ModelSettings, spec: StreamSpec, audio: ModelAudio | None = None
+        cls,
+        settings: ModelSettings,
+        spec: StreamSpec,
+        audio: ModelAudio | None = None,
+        directory: Path | None = None,
     ) -> ModelCard:
         """
+        Args:
+            directory: the model's; None: it lacks nothing.
+
         Raises:
             ValueError: the settings name a voice that the model does not have.
         """
@@ -63,7 +73,8 @@ class ModelCard:
             spec.cfg_scale,
             settings.normalizer,
             spec.utterance_characters,
-            abilities=spec.abilities,
+            abilities=spec.abilities if directory is None else spec.abilities_in(directory),
+            deafness=None if directory is None else spec.deafness_in(directory),
             streams=spec.num_streams,
             audio=audio,
             context_rows=settings.engine.max_model_len,

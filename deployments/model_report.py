@@ -74,7 +74,7 @@ def report(directory: Path) -> dict[str, Any]:
     )
     return {
         "family": spec.family,
-        "abilities": list(spec.abilities),
+        "abilities": list(spec.abilities_in(directory)),
         "writes": list(spec.outputs),
         "backbone": {
             "architecture": config.get("backbone_architecture"),

@@ -53,4 +53,9 @@ def missing_parts(
             not has_audio_encoder or (directory / AUDIO_ENCODER_FOLDER / CONFIG_FILE).is_file()
         ),
     }
-    return [part for part, is_there in found.items() if not is_there]
+    missing = [part for part, is_there in found.items() if not is_there]
+    deafness = spec.deafness_in(directory)
+    if deafness is not None and not missing:
+        path, reason = deafness.split(": ", 1)
+        missing.append(MissingPart(path, f"{reason}: it neither hears nor imitates"))
+    return missing

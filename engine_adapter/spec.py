@@ -12,11 +12,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
+from engine_adapter.encoder_files import encoder_fault
 from engine_adapter.layout import Layout
 
 Output = Literal["audio", "text", "text+audio"]
 OUTPUTS: tuple[Output, ...] = ("audio", "text", "text+audio")
 Ability = Literal["speaks", "converses", "transcribes", "clones", "understands_audio"]
+BY_EAR: tuple[Ability, ...] = ("transcribes", "clones", "understands_audio")
+"""Those that need audio from outside."""
 TEXT_SLOT = "text"
 VOICE_SLOT = "voice"
 MAX_CFG_SCALE = 100.0
@@ -251,6 +254,19 @@ class StreamSpec:
     def takes_audio(self) -> bool:
         """Whether audio from outside can become part of a prompt, and so has to be encoded."""
         return any(layout.hears or layout.speaker for layout in self.layouts)
+
+    def deafness_in(self, directory: Path) -> str | None:
+        """Why audio from outside cannot become part of a prompt with a model directory of the
+        family, beginning with the part at fault; None: it can, or the family takes none."""
+        if not self.takes_audio:
+            return None
+        return encoder_fault(directory, units=self.codec_first_stream > 0)
+
+    def abilities_in(self, directory: Path) -> tuple[Ability, ...]:
+        """What a model directory of the family can be asked for."""
+        if self.deafness_in(directory) is None:
+            return self.abilities
+        return tuple(ability for ability in self.abilities if ability not in BY_EAR)
 
     @property
     def num_streams(self) -> int:

@@ -100,7 +100,10 @@ def _entry(name: str, created: int | None, models: list[str]) -> dict[str, Any]:
 def _cloning(catalog: Catalog) -> list[ServedModel]:
     models = [model for model in catalog if "clones" in model.card.abilities]
     if not models:
-        served = ", ".join(model.card.id for model in catalog)
+        served = ", ".join(
+            card.id if card.deafness is None else f"{card.id} ({card.deafness})"
+            for card in (model.card for model in catalog)
+        )
         raise ApiError(
             400,
             f"audio_sample: no model here has the ability 'clones'; there is {served}",
