@@ -1,4 +1,4 @@
-{{/* serveConfigV2: the values' three parts, and what only the chart knows. */}}
+{{/* serveConfigV2: the application's settings, and what only the chart knows. */}}
 {{- define "speechlm.serveConfig" -}}
 {{- if and (not .Values.apiKeys.existingSecret) (not (dig "open" false .Values.guards)) -}}
 {{- fail "apiKeys.existingSecret: name a Secret with keys.yaml, or say guards.open: true" -}}
@@ -31,6 +31,8 @@ applications:
         {{- toYaml $service | nindent 8 }}
       guards:
         {{- toYaml $guards | nindent 8 }}
+      tracing:
+        {{- toYaml .Values.tracing | nindent 8 }}
     deployments:
       - name: Ingress
         ray_actor_options:
