@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -18,6 +19,8 @@ from deployments.answer_messages import (
 )
 from deployments.audio.joining import Joiner
 from deployments.messages import Accepted, Refused
+from deployments.metrics.answers import AnswerMeter
+from deployments.metrics.clips import ClipMeter
 from deployments.vocoding import Vocoding
 from engine_adapter import conversation
 from engine_adapter.conversation import Part
@@ -36,7 +39,11 @@ _PROMPT_FIELDS = (conversation.PARAM, "prompt_ids", "text")
 
 
 class Answerer:
-    """Has an engine, an encoder and a vocoder answer requests."""
+    """Has an engine, an encoder and a vocoder answer requests.
+
+    Attributes:
+        clips: that are encoded.
+    """
 
     def __init__(self, engine: SpeechEngine, vocoder: Any, vocoding: Vocoding) -> None:
         """
@@ -47,6 +54,7 @@ class Answerer:
         self._vocoder = vocoder
         self._vocoding = vocoding
         self._codec = vocoding.codec
+        self.clips = ClipMeter()
 
     async def answer(self, call: AnswerCall) -> AsyncGenerator[AnswerEvent, None]:
         """``Accepted``, text and PCM as they are made, ``Answered``; or ``Refused`` before any.
@@ -55,11 +63,12 @@ class Answerer:
             GenerationError: the engine could not finish.
             VocoderError: audio could not be decoded.
         """
+        began = time.monotonic()
         seed = draw_seed() if call.seed is None else call.seed
         yield Accepted(seed, self._codec.sample_rate)
         try:
             self._require_room(call)
-            parts = [await self._part(part) for part in call.parts]
+            parts = [await self._part(part, call.trace) for part in call.parts]
             resolved = self._resolve(call, parts, seed)
         except EncoderBusy as error:
             yield Refused(429, str(error))
@@ -68,12 +77,21 @@ class Answerer:
             yield _refusal(call, error)
             return
         prompt_frames = sum(len(part.value) for part in parts if part.content != "text")
-        generated = self._generate(call, resolved, prompt_frames)
+        meter = AnswerMeter(
+            call.task,
+            guided=resolved.guided,
+            sample_rate=self._codec.sample_rate,
+            trace=call.trace,
+            began=began,
+        )
+        generated = self._generate(call, resolved, prompt_frames, meter)
         try:
             async for event in generated:
                 yield event
+            meter.completed()
         finally:
             await generated.aclose()
+            meter.closed()
 
     async def encode(self, samples: Any) -> Codes:
         """Codes of a clip.
@@ -81,8 +99,12 @@ class Answerer:
         Raises:
             EncoderBusy: too many clips are waiting.
         """
-        codes: Codes = await self._vocoder.encode.remote(samples)
+        codes: Codes = await self._encoded(samples)
         return codes
+
+    async def _encoded(self, samples: Any, trace: str | None = None) -> Any:
+        with self.clips.clip(len(samples) / self._codec.sample_rate, trace):
+            return await self._vocoder.encode.remote(samples)
 
     def cloning_prompt(self, text: str, speaker: Codes) -> list[list[int]]:
         """The prompt of a text to be spoken with a recorded voice.
@@ -118,12 +140,12 @@ class Answerer:
                 conversation.PARAM, f"there is more audio than the model can hear: {seconds:g} s"
             )
 
-    async def _part(self, part: CallPart) -> Part:
+    async def _part(self, part: CallPart, trace: str | None) -> Part:
         value: Any = part.value
         if isinstance(value, str):
             value = self._engine.tokenizer.encode(value)
         elif isinstance(value, Clip):
-            value = await self.encode(value.samples)
+            value = await self._encoded(value.samples, trace)
         return Part(part.role, part.content, value)
 
     def _resolve(self, call: AnswerCall, parts: list[Part], seed: int) -> ResolvedRequest:
@@ -146,19 +168,24 @@ class Answerer:
         )
 
     async def _generate(
-        self, call: AnswerCall, resolved: ResolvedRequest, prompt_frames: int
+        self,
+        call: AnswerCall,
+        resolved: ResolvedRequest,
+        prompt_frames: int,
+        meter: AnswerMeter,
     ) -> AsyncGenerator[AnswerEvent, None]:
         reason: FinishReason | None = None
         text_tokens = frames = 0
         kept: list[Codes] = []
         speaks = "audio" in call.output
         joiner = Joiner(self._codec.sample_rate)
-        sound = self._vocoding.stream(call.request_id)
+        sound = self._vocoding.stream(call.request_id, call.trace)
         chunks = self._engine.stream(resolved, sound.id)
         try:
             if speaks:
                 await sound.open()
             async for chunk in chunks:
+                meter.rows(len(chunk.rows))
                 text_tokens += self._text_ids(chunk.rows)
                 if chunk.text:
                     yield TextPiece(chunk.text)
@@ -170,10 +197,13 @@ class Answerer:
                 frames += len(codes)
                 kept.append(codes)
                 if speaks and (pcm := joiner.piece(await sound.add(codes))):
+                    meter.audio(pcm)
                     yield pcm
                 if reason is not None:
                     break
+            meter.utterance_ended()
             if speaks and (pcm := joiner.piece(await sound.finish()) + joiner.finish()):
+                meter.audio(pcm)
                 yield pcm
         finally:
             if speaks:

@@ -18,7 +18,7 @@ from deployments.model_audio import ModelAudio
 from deployments.model_card import ModelCard
 from deployments.model_directory import find
 from deployments.routing import REPORT_SECONDS, ROUTER
-from deployments.settings import INGRESS, GuardSettings, ModelSettings, ServiceSettings, Settings
+from deployments.settings import INGRESS, GuardSettings, ModelSettings, Settings
 
 # A replica refuses what it cannot take itself, at once and exactly. Serve's own limits only
 # have to be out of its way, and to bound what waits while no replica is there.
@@ -42,8 +42,7 @@ def build(args: dict[str, Any]) -> Application:
     cards = [_card(model, index) for index, model in enumerate(settings.models)]
     guards = settings.guards
     engines = [
-        _engines(model, card, settings.service, guards)
-        for model, card in zip(settings.models, cards, strict=True)
+        _engines(model, card, settings) for model, card in zip(settings.models, cards, strict=True)
     ]
     ingress = serve.deployment(Ingress).options(
         name=INGRESS,
@@ -58,7 +57,9 @@ def build(args: dict[str, Any]) -> Application:
         logging_config=_logging(guards),
         deployment_actors=[_limiter(guards)] if guards.limited else [],
     )
-    return ingress.bind(cards, engines, settings.service, int(time.time()), guards)
+    return ingress.bind(
+        cards, engines, settings.service, int(time.time()), guards, settings.tracing
+    )
 
 
 def _card(model: ModelSettings, index: int) -> ModelCard:
@@ -101,9 +102,7 @@ def _router(model: ModelSettings, card: ModelCard) -> RequestRouterConfig:
     )
 
 
-def _engines(
-    model: ModelSettings, card: ModelCard, service: ServiceSettings, guards: GuardSettings
-) -> Application:
+def _engines(model: ModelSettings, card: ModelCard, settings: Settings) -> Application:
     deployment = serve.deployment(EngineReplica).options(
         name=model.deployment,
         **_number(model),
@@ -115,10 +114,10 @@ def _engines(
         ray_actor_options=_actor(model),
         health_check_period_s=2,
         health_check_timeout_s=10,
-        graceful_shutdown_timeout_s=service.drain_seconds,
+        graceful_shutdown_timeout_s=settings.service.drain_seconds,
         max_constructor_retry_count=2,
         max_surge_percent=model.surge_percent,
         request_router_config=_router(model, card),
-        logging_config=_logging(guards),
+        logging_config=_logging(settings.guards),
     )
-    return deployment.bind(model)
+    return deployment.bind(model, settings.tracing)

@@ -49,6 +49,14 @@ class ServedModel:
             message += f"; it has {', '.join(card.abilities)}"
             raise ApiError(400, message, param=param, code="ability_missing")
 
+    def guided(self, cfg_scale: float | None) -> bool:
+        """Whether a request for audio is guided.
+
+        Args:
+            cfg_scale: None if it does not say.
+        """
+        return (self.card.cfg_scale if cfg_scale is None else cfg_scale) > 1
+
     def utterances(self, text: str, *, normalized: bool) -> tuple[Utterance, ...]:
         """``input`` as the model gets to read it, in pieces that it speaks well.
 

@@ -17,6 +17,7 @@ from cfg_pairing.admission import AdmissionQueue
 from cfg_pairing.autoscaling import ReplicaSignals
 from cfg_pairing.routing import LoadReport
 from deployments import gpu_memory
+from deployments import tracing
 from deployments.answer_messages import AnswerCall, AnswerEvent, Codes
 from deployments.answering import Answerer
 from deployments.demand import Call, audio_seconds, rows_of
@@ -30,9 +31,12 @@ from deployments.messages import (
     SpeechCall,
     SpeechEvent,
 )
+from deployments.metrics import emit
+from deployments.metrics.replica_figures import ReplicaFigures
+from deployments.metrics.sinks import RaySink
 from deployments.model_directory import locate
 from deployments.narration import Narrator, utterance_seed
-from deployments.settings import ModelSettings
+from deployments.settings import ModelSettings, TracingSettings
 from deployments.vocoding import Vocoding
 from engine_adapter.request import (
     EngineUnavailable,
@@ -63,7 +67,9 @@ class EngineReplica:
     both share a device, and ends it with this replica.
     """
 
-    async def __init__(self, settings: ModelSettings) -> None:  # type: ignore[misc]
+    async def __init__(  # type: ignore[misc]
+        self, settings: ModelSettings, spans: TracingSettings
+    ) -> None:
         """Starts both and waits until they answer, which takes tens of seconds.
 
         Raises:
@@ -71,7 +77,10 @@ class EngineReplica:
             GpuMemoryError: its weights do not fit into its share of the GPU.
         """
         logs.configure()  # before vLLM does
+        emit.use(RaySink(), model=settings.id)
+        tracing.begin(spans, "engine")
         # Here, so that whoever builds the application need not load torch.
+        from deployments.metrics.vllm_figures import VllmFigures
         from engine_adapter.checkpoint import ModelDirectory
         from engine_adapter.engine import EngineConfig, SpeechEngine
         from vocoder_service.actor import EncoderPaths, VocoderActor
@@ -98,7 +107,8 @@ class EngineReplica:
         self._engine = SpeechEngine(
             EngineConfig(
                 model=str(model.path), **settings.engine.model_dump(exclude={"cpus", "gpus"})
-            )
+            ),
+            stat_loggers=[VllmFigures],
         )
         self._codec = await self._vocoder.ready.remote()
         vocoding = Vocoding(self._vocoder, self._codec, vocoder.schedule(), spec.codec_first_stream)
@@ -114,6 +124,14 @@ class EngineReplica:
         )
         self._reports = count()
         self._pace = Pace(self._gate)
+        figures = ReplicaFigures(
+            self._gate,
+            self._answerer.clips,
+            self._engine,
+            self._vocoder,
+            settings.max_concurrent_requests,
+        )
+        self._figures = asyncio.create_task(figures.keep())
 
     async def speak(self, call: SpeechCall) -> AsyncIterator[SpeechEvent]:
         """The events of one request: ``Accepted``, PCM, ``Finished``; or, before any PCM,
@@ -207,8 +225,11 @@ class EngineReplica:
 
     def __del__(self) -> None:
         # Serve calls it when the replica stops; its engine is a process of its own.
+        if hasattr(self, "_figures"):
+            self._figures.cancel()
         if hasattr(self, "_engine"):
             self._engine.shutdown()
+        tracing.end()
 
     async def _admitted(
         self, call: Call, events: AsyncGenerator[_Event, None]
@@ -238,7 +259,7 @@ class EngineReplica:
         yield Accepted(seed, self._codec.sample_rate)
         pauses = [utterance.pause for utterance in call.utterances]
         events = self._narrator.speak(
-            call.request_id, resolved, pauses, self._frames(call.max_seconds)
+            call.request_id, resolved, pauses, self._frames(call.max_seconds), call.trace
         )
         async with aclosing(events):
             async for event in events:

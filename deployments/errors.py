@@ -82,7 +82,8 @@ def install(app: FastAPI) -> None:
     """Makes every error of ``app`` have OpenAI's shape, those of the frameworks included."""
 
     @app.exception_handler(ApiError)
-    async def api_error(_: Request, error: ApiError) -> JSONResponse:
+    async def api_error(request: Request, error: ApiError) -> JSONResponse:
+        request.state.audit.denied(error)
         return error_response(
             error.status,
             error.message,

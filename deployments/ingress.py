@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from ray import serve
 from ray.serve.handle import DeploymentHandle
 
-from deployments import errors
+from deployments import errors, tracing
 from deployments.answer_messages import AnswerCall
 from deployments.catalog import Catalog, ServedModel
 from deployments.guards import exposure, logs
@@ -18,6 +18,8 @@ from deployments.guards.key_source import plain_keys
 from deployments.guards.limiter import ServeLimiter
 from deployments.guards.runtime import Guards
 from deployments.messages import SpeechCall
+from deployments.metrics import emit
+from deployments.metrics.sinks import RaySink
 from deployments.model_card import ModelCard
 from deployments.openapi import ERRORS, DescribedApp
 from deployments.replica_events import Pulse, ReplicaEvents
@@ -32,7 +34,7 @@ from deployments.routes import (
     transcriptions,
     voices,
 )
-from deployments.settings import GuardSettings, ServiceSettings
+from deployments.settings import GuardSettings, ServiceSettings, TracingSettings
 
 
 def create_app(catalog: Catalog, guards: Guards | None = None) -> FastAPI:
@@ -47,6 +49,7 @@ def create_app(catalog: Catalog, guards: Guards | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         await guards.end()
+        tracing.end()
 
     app = DescribedApp(title="speechlm-serve", lifespan=lifespan, docs_url=None, redoc_url=None)
     guards.install(app, catalog.service)
@@ -90,6 +93,7 @@ class Ingress:
         service: ServiceSettings,
         created: int,
         guards: GuardSettings,
+        spans: TracingSettings,
     ) -> None:
         """
         Args:
@@ -101,6 +105,8 @@ class Ingress:
                 the audit log cannot be written.
         """
         logs.configure(plain_keys())
+        emit.use(RaySink())
+        tracing.begin(spans, "ingress")
         exposure.check_proxy(guards)
         models = [
             ServedModel(card, served, served)

@@ -6,11 +6,17 @@ import asyncio
 import re
 import uuid
 
+from opentelemetry.sdk.trace import Span
+from opentelemetry.trace import StatusCode
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from deployments import tracing
 from deployments.errors import error_response
-from deployments.guards.paths import path_of
+from deployments.guards.audit import AuditRecord
+from deployments.guards.paths import guarded, path_of
+from deployments.metrics.requests import endpoint_of
 
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 # Bodies that may hold audio.
@@ -32,6 +38,42 @@ class RequestId:
             sane = _SANE_REQUEST_ID.fullmatch(given)
             scope.setdefault("state", {})["request_id"] = given if sane else uuid.uuid4().hex
         await self._app(scope, receive, send)
+
+
+class Traced:
+    """Sets ``request.state.trace`` (see ``tracing``), and ends the request's span with it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            return await self._app(scope, receive, send)
+        span = _span(scope) if guarded(scope) else None
+        scope["state"]["trace"] = tracing.trace_of(span)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            if span is not None:
+                _end_span(span, scope["state"]["audit"])
+
+
+def _span(scope: Scope) -> Span | None:
+    name = f"{scope.get('method', 'WEBSOCKET')} {endpoint_of(path_of(scope))}"
+    request_id = scope["state"]["request_id"]
+    return tracing.root(name, Headers(scope=scope), request_id=request_id)
+
+
+def _end_span(span: Span, record: AuditRecord) -> None:
+    if record.queue_seconds is not None:
+        accepted = record.arrived + record.queue_seconds
+        tracing.record("queue", record.trace, record.arrived, accepted)
+    for name in ("model", "status", "end", "finish_reason", "first_byte_seconds"):
+        if (value := getattr(record, name)) is not None:
+            span.set_attribute(name, value)
+    if record.end == "failed":
+        span.set_status(StatusCode.ERROR)
+    span.end()
 
 
 class BodyLimit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -106,6 +107,7 @@ class SpeechSession:
         self.forget()
         audit.model, audit.voice, audit.seed = options.model, options.voice_id, self._seed
         audit.cfg_scale = options.cfg_scale
+        audit.guided = self._model.guided(options.cfg_scale)
         audit.input_characters = 0
 
     def forget(self) -> None:
@@ -191,7 +193,11 @@ class SpeechSession:
         call = self._options.call(
             self._request_id, (utterance,), seed=self._seed, first_index=index, seconds=seconds
         )
-        speech = await self._begin(replace(call, speaker=self._speaker, priority=self._priority))
+        if self._passage is None:
+            self._audit.asked = time.monotonic()
+        speech = await self._begin(
+            replace(call, speaker=self._speaker, priority=self._priority, trace=self._audit.trace)
+        )
         try:
             if self._passage is None:
                 self._passage = await self._start(speech.accepted.sample_rate)

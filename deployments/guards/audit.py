@@ -13,12 +13,16 @@ from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from deployments.errors import ApiError
 from deployments.guards.paths import guarded, path_of
+from deployments.metrics import requests
 
 _WITH_AUDIO = ("audio/", "text/event-stream")
 _BYTES_PER_SAMPLE = 2
 _NORMAL_CLOSES = (1000, 1001, 1005)
 _DEPARTURE_SECONDS = 1.0
+_NO_ROOM = (429, 503)
+_NOT_WRITTEN = frozenset({"arrived", "asked", "guided", "refused", "trace"})
 
 
 @dataclass
@@ -34,7 +38,13 @@ class AuditRecord:
         end: ``cancelled`` if the client left, ``deadline`` if its time was up, ``failed`` if
             the answer is not whole.
         audio: the body of an answer with audio, base64; only if the settings say so.
-        arrived: by ``time.monotonic``; not written.
+
+    What follows is not written:
+        arrived: by ``time.monotonic``.
+        asked: since when the client waits for audio, until it has some.
+        guided: whether guidance is asked for.
+        refused: the code of the error, if there was no room for it.
+        trace: see ``deployments.tracing``.
     """
 
     request_id: str
@@ -60,6 +70,10 @@ class AuditRecord:
     media_type: str | None = None
     audio: str | None = None
     arrived: float = field(default_factory=time.monotonic)
+    asked: float | None = field(default_factory=time.monotonic)
+    guided: bool = False
+    refused: str | None = None
+    trace: str | None = None
 
     def accepted(self, seed: int) -> None:
         """An engine has begun with it. Of several, the first counts.
@@ -76,7 +90,15 @@ class AuditRecord:
 
     def made(self, pcm: bytes, sample_rate: int) -> None:
         """Counts audio, 16-bit mono at ``sample_rate`` Hz."""
+        if self.asked is not None:
+            requests.first_audio(self, time.monotonic() - self.asked)
+            self.asked = None
         self.output_seconds += len(pcm) / _BYTES_PER_SAMPLE / sample_rate
+
+    def denied(self, error: ApiError) -> None:
+        """It gets an error."""
+        if error.status in _NO_ROOM:
+            self.refused = error.code
 
     def fields(self, *, text: bool, audio: bool) -> dict[str, Any]:
         """What is written of it.
@@ -85,7 +107,7 @@ class AuditRecord:
             text, audio: whether they are.
         """
         hidden = {name for name, shown in (("text", text), ("audio", audio)) if not shown}
-        hidden.add("arrived")
+        hidden |= _NOT_WRITTEN
         return {name: value for name, value in asdict(self).items() if name not in hidden}
 
 
@@ -112,6 +134,7 @@ class Audit:
             request_id=state["request_id"],
             method=scope.get("method", "WEBSOCKET"),
             path=path_of(scope),
+            trace=state["trace"],
         )
         state["audit"] = record
         watch = _Watch(record, self._keep_audio)
@@ -122,8 +145,10 @@ class Audit:
             raise
         finally:
             watch.finish()
-            if self._write is not None and guarded(scope):
-                self._write(record)
+            if guarded(scope):
+                requests.ended(record)
+                if self._write is not None:
+                    self._write(record)
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send, watch: _Watch) -> None:
         record: AuditRecord = scope["state"]["audit"]

@@ -9,6 +9,7 @@ from deployments.errors import ApiError, error_response
 
 async def refuse(scope: Scope, receive: Receive, send: Send, error: ApiError) -> None:
     """Answers a request, or the handshake of a WebSocket, with an error."""
+    scope["state"]["audit"].denied(error)
     response = error_response(
         error.status, error.message, param=error.param, code=error.code, headers=error.headers
     )

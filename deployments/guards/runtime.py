@@ -19,7 +19,7 @@ from deployments.guards.key_source import KeySource, configured
 from deployments.guards.leases import Leases
 from deployments.guards.limiter import RemoteLimiter
 from deployments.guards.local_names import LocalNames
-from deployments.middleware import BodyLimit, BodyTimeout, RequestId
+from deployments.middleware import BodyLimit, BodyTimeout, RequestId, Traced
 from deployments.settings import GuardSettings, ServiceSettings
 
 
@@ -105,6 +105,7 @@ class Guards:
             write=None if self.audit_log is None else self.audit_log.write,
             keep_audio=settings.audit.audio and self.audit_log is not None,
         )
+        app.add_middleware(Traced)
         app.add_middleware(RequestId)
         if settings.cors_origins:
             app.add_middleware(CORSMiddleware, **cors_options(settings.cors_origins))

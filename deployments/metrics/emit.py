@@ -43,17 +43,17 @@ def using(sink: Sink, **known: str) -> Iterator[None]:
         use(before[0], **before[1])
 
 
-def add(metric: Counter, amount: float = 1, **labels: str) -> None:
+def add(metric: Counter, amount: float = 1, /, **labels: str) -> None:
     """Adds to a counter."""
     _sink.add(metric, amount, _all(metric, labels))
 
 
-def put(metric: Gauge, value: float, **labels: str) -> None:
+def put(metric: Gauge, value: float, /, **labels: str) -> None:
     """Sets a gauge, which Ray forgets unless it is set again within 20 seconds."""
     _sink.put(metric, value, _all(metric, labels))
 
 
-def observe(metric: Histogram, value: float, **labels: str) -> None:
+def observe(metric: Histogram, value: float, /, **labels: str) -> None:
     """Counts a value, at least 0, in its bucket, and adds it to the exact sum."""
     add(metric.exact, value, **labels)
     _sink.observe(metric, value, _all(metric, labels))

@@ -38,6 +38,7 @@ def router(catalog: Catalog) -> APIRouter:
         audit: AuditRecord = request.state.audit
         audit.model, audit.cfg_scale, audit.text = body.model, body.cfg_scale, texts_of(body)
         audit.input_characters = len(audit.text)
+        audit.guided = body.speaks and model.guided(body.cfg_scale)
         audit.voice = None if body.audio is None else body.audio.voice_id
         parts = await parts_of(body, model, catalog)
         call = AnswerCall(
@@ -52,6 +53,7 @@ def router(catalog: Catalog) -> APIRouter:
             top_k=body.top_k,
             top_p=body.top_p,
             max_tokens=body.limit,
+            trace=audit.trace,
             priority=request.state.priority,
         )
         assert model.answering is not None

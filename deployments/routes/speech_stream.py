@@ -31,6 +31,7 @@ def router(catalog: Catalog) -> APIRouter:
         except WebSocketDisconnect:
             pass
         except ApiError as error:
+            socket.state.audit.denied(error)
             await socket.send_json(messages.failed(error.body()))
             await socket.close(_CLOSES.get(error.status, _REFUSED))
 

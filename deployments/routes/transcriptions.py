@@ -172,6 +172,7 @@ class _Transcription:
         call = AnswerCall(
             request_id=self._state.request_id,
             task="transcription",
+            trace=self._state.audit.trace,
             output="text",
             parts=(CallPart("user", "audio", clip),),
             param="file",

@@ -95,6 +95,6 @@ async def test_audio_that_breaks_off_as_the_client_leaves_is_no_failure(
     scope = {"type": "http", "method": "POST", "path": "/v1/audio/speech"}
     audit = Audit(broken_off, records.append, keep_audio=False)
     with pytest.raises(RuntimeError):
-        await audit({**scope, "state": {"request_id": "mine"}}, receive, send)
+        await audit({**scope, "state": {"request_id": "mine", "trace": None}}, receive, send)
     [record] = records
     assert (record.status, record.end, record.output_bytes) == (200, end, 2)
