@@ -70,10 +70,9 @@ class Gate:
         try:
             if ticket.admitted is None:
                 # Before anybody is told: a place that becomes free meanwhile must not be missed.
-                self._waiting[ticket] = asyncio.get_running_loop().create_future()
-                patience = ticket.give_up - ticket.arrived
-                yield Queued(patience)
-                if not await self._admitted(ticket):
+                place = self._waiting[ticket] = asyncio.get_running_loop().create_future()
+                yield Queued(ticket.give_up - ticket.arrived)
+                if not await _admitted(ticket, place):
                     yield self._refusal(self.queue.expected_wait(priority, rows, time.monotonic()))
                     return
             async with aclosing(events):
@@ -87,15 +86,6 @@ class Gate:
         """Counts audio that a request has made."""
         visit.made += seconds
         self.audio_seconds += seconds
-
-    async def _admitted(self, ticket: Ticket) -> bool:
-        """Whether it has its rows before its patience ends."""
-        try:
-            async with asyncio.timeout(ticket.give_up - time.monotonic()):
-                await self._waiting[ticket]
-        except TimeoutError:
-            pass
-        return ticket.admitted is not None
 
     def _leave(self, ticket: Ticket) -> None:
         self._waiting.pop(ticket, None)
@@ -111,6 +101,12 @@ class Gate:
             f"{queue.running} requests are being served, {queue.waiting()} wait, and no more fit",
             retry_after=retry_after,
         )
+
+
+async def _admitted(ticket: Ticket, place: asyncio.Future[None]) -> bool:
+    """Whether it has its rows before its patience ends."""
+    await asyncio.wait({place}, timeout=max(0.0, ticket.give_up - time.monotonic()))
+    return ticket.admitted is not None
 
 
 class Pace:

@@ -13,7 +13,13 @@ from xdist.scheduler import LoadScopeScheduling
 from engine_adapter.families import FAMILIES
 
 _ENGINES, _SERVICES = PurePosixPath("tests/engine"), PurePosixPath("tests/serve")
-_OF_THEIR_OWN = {"test_conversation", "test_demo_voice", "test_guards", "test_vocoder_actor"}
+_OF_THEIR_OWN = {
+    "test_conversation",
+    "test_demo_voice",
+    "test_guards",
+    "test_routing",
+    "test_vocoder_actor",
+}
 """Modules of ``tests/serve`` that start what they need themselves."""
 
 
