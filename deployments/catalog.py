@@ -57,6 +57,22 @@ class ServedModel:
         """
         return (self.card.cfg_scale if cfg_scale is None else cfg_scale) > 1
 
+    def require_instructions(self, instructions: str | None, *, recorded: bool) -> None:
+        """
+        Args:
+            instructions: how to speak; None: nothing is asked.
+            recorded: whether it shall speak with a recorded voice.
+
+        Raises:
+            ApiError: 400, the model cannot do as it is asked.
+        """
+        if instructions is None:
+            return
+        param = "instructions"
+        self.require("takes_instructions", param)
+        if recorded:
+            raise ApiError(400, f"{param}: do not go with a recorded voice", param=param)
+
     def utterances(self, text: str, *, normalized: bool) -> tuple[Utterance, ...]:
         """``input`` as the model gets to read it, in pieces that it speaks well.
 

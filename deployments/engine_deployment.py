@@ -38,6 +38,7 @@ from deployments.model_directory import locate
 from deployments.narration import Narrator, utterance_seed
 from deployments.settings import ModelSettings, TracingSettings
 from deployments.vocoding import Vocoding
+from engine_adapter.instructed import instructed_prompt
 from engine_adapter.request import (
     EngineUnavailable,
     RequestError,
@@ -282,6 +283,10 @@ class EngineReplica:
         spoken: dict[str, Any] = {"text": text}
         if call.speaker is not None:
             spoken = {"prompt_ids": self._answerer.cloning_prompt(text, call.speaker)}
+        elif call.instructions is not None:
+            encode = self._engine.tokenizer.encode
+            prompt = instructed_prompt(self._engine.spec, encode(call.instructions), encode(text))
+            spoken = {"prompt_ids": prompt}
         elif self._engine.spec.voices:
             spoken["voice"] = call.voice
         return SpeechRequest(

@@ -41,6 +41,7 @@ class SpeechCall:
         max_seconds: audio at most, of all utterances together.
         speaker: codes ``[frames, streams]`` of a recording whose voice is wanted, instead of
             ``voice``.
+        instructions: how to speak, for models that take instructions.
         priority: where no rows are free, in which class it waits.
         trace: see ``deployments.tracing``.
         others: as in ``engine_adapter.request.SpeechRequest``.
@@ -56,6 +57,7 @@ class SpeechCall:
     top_k: int | None = None
     top_p: float | None = None
     speaker: NDArray[np.int32] | None = None
+    instructions: str | None = None
     max_seconds: float | None = None
     priority: Priority = "standard"
     trace: str | None = None

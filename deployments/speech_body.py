@@ -14,6 +14,15 @@ from deployments.validation import INTEGRAL, Whole
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
+LONGEST_INSTRUCTIONS = 4096  # characters, as OpenAI's
+
+
+def _encodable(text: str) -> str:
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("has half of a surrogate pair")
+    return text
+
+
 class VoiceReference(BaseModel):
     """A voice by its id, the other form OpenAI's clients send."""
 
@@ -28,6 +37,7 @@ class SpeechOptions(BaseModel):
     Attributes:
         sample_rate: of the answer, in Hz; None: see ``deployments.audio.formats.encoder``.
         normalize: False gives the model the text as it is.
+        instructions: how to speak, for models that take instructions; a blank one says nothing.
         others: OpenAI's, or as in ``engine_adapter.request.SpeechRequest``.
     """
 
@@ -39,12 +49,20 @@ class SpeechOptions(BaseModel):
     speed: float = Field(1.0, ge=MIN_SPEED, le=MAX_SPEED)
     sample_rate: Annotated[int, Field(ge=MIN_RATE, le=MAX_RATE), INTEGRAL] | None = None
     normalize: bool = True
+    instructions: str | None = Field(None, max_length=LONGEST_INSTRUCTIONS)
     cfg_scale: float | None = None
     seed: Whole | None = None
     temperature: float | None = None
     top_k: Whole | None = None
     top_p: float | None = None
     max_duration_seconds: float | None = Field(None, gt=0)
+
+    @field_validator("instructions")
+    @classmethod
+    def _says_something(cls, instructions: str | None) -> str | None:
+        if instructions is None or not instructions.strip():
+            return None
+        return _encodable(instructions)
 
     @property
     def voice_id(self) -> str:
@@ -79,6 +97,7 @@ class SpeechOptions(BaseModel):
             request_id=request_id,
             utterances=utterances,
             voice=self.voice_id,
+            instructions=self.instructions,
             cfg_scale=self.cfg_scale,
             seed=seed,
             first_index=first_index,
@@ -98,7 +117,6 @@ class SpeechBody(SpeechOptions):
 
     input: str = Field(min_length=1, json_schema_extra={"pattern": r"\S"})
     stream_format: Literal["audio", "sse"] = "audio"
-    instructions: str | None = None
     stream: bool | None = None
 
     @field_validator("input")
@@ -106,16 +124,12 @@ class SpeechBody(SpeechOptions):
     def _can_be_spoken(cls, text: str) -> str:
         if not text.strip():
             raise ValueError("is empty")
-        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-            raise ValueError("has half of a surrogate pair")
-        return text
+        return _encodable(text)
 
     def fault(self) -> tuple[str, str] | None:
-        """The first field that contradicts another one, or no model can honour, and how."""
+        """The first field that contradicts another one, and how."""
         if self.stream is False and self.stream_format == "sse":
             return "stream", "is false, but stream_format sse is a stream"
-        if self.instructions:
-            return "instructions", "no model here follows instructions"
         return super().fault()
 
     def streamed(self, client_streams: bool) -> bool:

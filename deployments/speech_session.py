@@ -93,6 +93,7 @@ class SpeechSession:
         """
         self._speaker = speaker
         self._model = catalog.model(options.model)
+        self._model.require_instructions(options.instructions, recorded=speaker is not None)
         refuse_fault(options.fault())
         catalog.require_duration(options.max_duration_seconds)
         self._options = options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine_adapter.layout import Layout, Role, Segment
 from engine_adapter.spec import (
+    INSTRUCTIONS_SLOT,
     TEXT_SLOT,
     VOICE_SLOT,
     SamplingDefaults,
@@ -33,6 +34,7 @@ def _bagpiper() -> StreamSpec:
         pad_embedding="zero",
         unconditional="zeros",
         prompts={"audio": turn, "text": (*turn, text), "text+audio": (*turn, text)},
+        instructed=(bos, system, text, INSTRUCTIONS_SLOT, eos, *turn[1:]),
         sampling={"text": SamplingDefaults(0.6, 20), "audio": SamplingDefaults(0.8, 20)},
         # Its users' audio is no codes but features of an encoder of its own.
         conversation=Layout(

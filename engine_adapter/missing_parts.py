@@ -30,7 +30,7 @@ class MissingPart:
 
 
 def missing_parts(
-    directory: Path, spec: StreamSpec, *, has_audio_encoder: bool
+    directory: Path, spec: StreamSpec, *, has_audio_encoder: bool = False
 ) -> list[MissingPart]:
     """The parts that a model directory lacks.
 

@@ -17,11 +17,14 @@ from engine_adapter.layout import Layout
 
 Output = Literal["audio", "text", "text+audio"]
 OUTPUTS: tuple[Output, ...] = ("audio", "text", "text+audio")
-Ability = Literal["speaks", "converses", "transcribes", "clones", "understands_audio"]
+Ability = Literal[
+    "speaks", "converses", "transcribes", "clones", "understands_audio", "takes_instructions"
+]
 BY_EAR: tuple[Ability, ...] = ("transcribes", "clones", "understands_audio")
 """Those that need audio from outside."""
 TEXT_SLOT = "text"
 VOICE_SLOT = "voice"
+INSTRUCTIONS_SLOT = "instructions"
 MAX_CFG_SCALE = 100.0
 SPEC_FILE = "speech.json"
 
@@ -96,6 +99,8 @@ class StreamSpec:
         codec_first_stream: streams below it carry no codec code (OpusLM's SSL stream).
         prompts: per output, the ids of a plain request, with ``"text"`` for its text and,
             in families with voices, ``"voice"`` for its voice.
+        instructed: the ids of a request for audio with instructions, with ``"instructions"`` and
+            ``"text"`` for what it brings; empty for families that take none.
         voices: by name, the ids on stream 0 that ask for a voice. A request that names
             none has the first.
         utterance_characters: the longest text that the model speaks well at once; a longer one
@@ -124,6 +129,7 @@ class StreamSpec:
     unconditional_prompt: tuple[int, ...] = ()
     cfg_scale: float = 1.0
     codec_first_stream: int = 0
+    instructed: tuple[int | str, ...] = ()
     voices: dict[str, tuple[int, ...]] = field(default_factory=dict)
     utterance_characters: int | None = None
     conversation: Layout | None = None
@@ -152,6 +158,7 @@ class StreamSpec:
         if self.utterance_characters is not None and self.utterance_characters < 1:
             raise SpecError("utterance_characters must be at least 1")
         self._check_outputs()
+        self._check_instructed()
         self._check_ids()
         self._check_voices()
         self._check_layouts()
@@ -171,11 +178,21 @@ class StreamSpec:
                 if modality not in self.sampling:
                     raise SpecError(f"sampling: {modality!r} has no defaults")
 
+    def _check_instructed(self) -> None:
+        if not self.instructed:
+            return
+        slots = sorted(item for item in self.instructed if isinstance(item, str))
+        if slots != [INSTRUCTIONS_SLOT, TEXT_SLOT] or "audio" not in self.prompts:
+            raise SpecError("instructed: needs one place for instructions, one for text, and audio")
+        if self.voices:
+            raise SpecError("instructed: has no place for a voice")
+
     def _check_ids(self) -> None:
         """Every id exists, and those that tell phases apart are not ambiguous."""
         ids = [i for s in self.streams for i in (s.first_id, s.end - 1, s.pad_id)]
         ids += [*self.audio_end_ids, *self.text_to_audio, self.audio_begin, self.drain_id]
         ids += [i for prompt in self.prompts.values() for i in prompt if isinstance(i, int)]
+        ids += [i for i in self.instructed if isinstance(i, int)]
         ids += self.unconditional_prompt
         ids += [i for voice in self.voices.values() for i in voice]
         ids += [i for layout in self.layouts for i in layout.ids()]
@@ -247,6 +264,7 @@ class StreamSpec:
             "transcribes": self.transcription is not None,
             "clones": self.cloning is not None,
             "understands_audio": any(layout.hears for layout in self.layouts),
+            "takes_instructions": bool(self.instructed),
         }
         return tuple(ability for ability, has in able.items() if has)
 
@@ -332,7 +350,7 @@ class StreamSpec:
             values["sampling"] = {k: SamplingDefaults(**v) for k, v in values["sampling"].items()}
             values["prompts"] = {k: tuple(v) for k, v in values["prompts"].items()}
             values["voices"] = {k: tuple(v) for k, v in values.get("voices", {}).items()}
-            for key in ("audio_end_ids", "text_to_audio", "unconditional_prompt"):
+            for key in ("audio_end_ids", "text_to_audio", "unconditional_prompt", "instructed"):
                 values[key] = tuple(values.get(key, ()))
             for key in ("conversation", "transcription", "cloning"):
                 if values.get(key) is not None:

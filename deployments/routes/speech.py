@@ -33,6 +33,7 @@ def router(catalog: Catalog) -> APIRouter:
         """Speaks ``input``."""
         model = catalog.model(body.model)
         speaker = await catalog.voices.speaker(model, body.voice_id)
+        model.require_instructions(body.instructions, recorded=speaker is not None)
         refuse_fault(body.fault())
         name, value = _CLIENT_STREAMS
         streamed = body.streamed(request.headers.get(name) == value)

@@ -48,7 +48,7 @@ def test_as_text(bagpiper: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     found = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
     assert found["family"] == "bagpiper"
-    assert found["abilities"] == "speaks, converses"
+    assert found["abilities"] == "speaks, converses, takes_instructions"
     assert found["writes"] == "audio, text, text+audio"
     assert found["backbone"] == "Qwen3ForCausalLM, 2 layers, hidden 64, 4096 positions"
     assert found["vocabulary"] == "160392 ids, text 256..152191"

@@ -193,7 +193,7 @@ def test_an_answer_that_a_layout_does_not_have_is_refused() -> None:
 
 def test_abilities() -> None:
     assert DEMO.abilities == ("speaks",)
-    assert BAGPIPER.abilities == ("speaks", "converses")
+    assert BAGPIPER.abilities == ("speaks", "converses", "takes_instructions")
     assert OPUSLM.abilities == ("speaks", "transcribes", "clones", "understands_audio")
     assert DIALOGUE.abilities == ("speaks", "converses", "clones", "understands_audio")
     assert [s.takes_audio for s in (DEMO, BAGPIPER, OPUSLM, DIALOGUE)] == [False, False, True, True]
