@@ -46,7 +46,7 @@ def serve_config(tmp_path_factory: pytest.TempPathFactory, endless_model: Path) 
     model |= {"id": "demo", "path": str(endless_model), "max_concurrent_requests": CAPACITY}
     model["engine"]["max_model_len"] = 3200
     refusing = {"weight": 1, "max_wait_seconds": 0}  # tests/serve/test_routing.py has a queue
-    model["admission"] = {name: refusing for name in ("realtime", "standard", "batch")}
+    model["admission"] = dict.fromkeys(("realtime", "standard", "batch"), refusing)
     path = tmp_path_factory.mktemp("config") / "serve_config.yaml"
     path.write_text(yaml.safe_dump(data))
     return path
