@@ -95,6 +95,8 @@ def _actor(model: ModelSettings) -> dict[str, Any]:
 
 
 def _router(model: ModelSettings, card: ModelCard) -> RequestRouterConfig:
+    if model.most_replicas == 1:  # nothing to choose, and nothing that need be reported
+        return RequestRouterConfig()
     return RequestRouterConfig(
         request_router_class=ROUTER,
         request_router_kwargs={"rows": model.engine.max_rows, "cfg_scale": card.cfg_scale},
