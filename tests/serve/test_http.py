@@ -310,6 +310,16 @@ def test_the_openai_client(service: Service, tmp_path: Path) -> None:
         assert caught.value.param == param
 
 
+def test_without_keys_only_this_machine_s_names_are_answered(service: Service) -> None:
+    with httpx.Client(base_url=service.url, headers={"host": "evil.example"}) as http:
+        refused = http.get("/v1/models")
+        assert refused.status_code == 403
+        assert refused.json()["error"]["code"] == "wrong_host"
+        assert http.get("/live").status_code == 200
+        own = http.get("/v1/models", headers={"host": "localhost:8000"})
+        assert own.status_code == 200
+
+
 def test_a_port_that_is_taken_is_an_error_at_once(service: Service, serve_config: Path) -> None:
     port = service.url.rpartition(":")[2]
     done = speechlm("serve", str(serve_config), "--port", port)

@@ -218,6 +218,7 @@ def test_nothing_to_speak_is_done_at_once() -> None:
         (START | {"response_format": "wave"}, "response_format", None),
         (START | {"speed": 9}, "speed", None),
         (START | {"max_duration_seconds": 1e9}, "max_duration_seconds", None),
+        (START | {"instructions": "Whisper."}, "instructions", "ability_missing"),
         (START | {"input": "Hello."}, "input", None),
         ({"type": "begin"}, "type", None),
         ({}, "type", None),
