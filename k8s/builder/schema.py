@@ -144,7 +144,7 @@ def values_schema() -> dict[str, Any]:
     settings = _without_prose(Settings.model_json_schema())
     parts: dict[str, dict[str, Any]] = settings["properties"]
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Values of the speechlm chart",
         "type": "object",
         "additionalProperties": False,
