@@ -172,9 +172,9 @@ class AutoscalingSettings(_Settings):
     low_use: float = Field(0.7, gt=0, le=1)
     queue_seconds: Seconds = 1.0
     clear_seconds: Seconds = 30.0
-    up_seconds: float = Field(5.0, ge=0)
-    down_seconds: Seconds = 120.0
-    smooth_seconds: Seconds = 30.0
+    up_seconds: float = Field(3.0, ge=0)
+    down_seconds: Seconds = 180.0
+    smooth_seconds: Seconds = 10.0
     idle_seconds: Seconds = 900.0
 
     @model_validator(mode="after")
@@ -317,7 +317,7 @@ class GuardSettings(_Settings):
 
     Attributes:
         keys_file: API keys, made by ``speechlm keys``. Read again when it changes.
-        open: serve without keys on an address that others can reach.
+        open: serve without keys where others can reach it, and under any name.
         limits: of every client that the keys file does not give others.
         usage_file: where the audio seconds of the day are kept. None: in memory, so that a
             restart of the limiter forgets them.
