@@ -22,6 +22,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_NO_ROWS = 0.01  # an average that comes down to zero never gets there
+
 
 @dataclass(frozen=True)
 class ScalingPolicy:
@@ -33,9 +35,9 @@ class ScalingPolicy:
     low_use: float = 0.7
     queue_seconds: float = 1.0
     clear_seconds: float = 30.0
-    up_seconds: float = 5.0
-    down_seconds: float = 120.0
-    smooth_seconds: float = 30.0
+    up_seconds: float = 3.0
+    down_seconds: float = 180.0
+    smooth_seconds: float = 10.0
     idle_seconds: float = 900.0
 
 
@@ -103,6 +105,8 @@ def decide(
         state = ScalingState(now, rows, None, ((now, target),), now)
     weight = 1 - math.exp(-(now - state.at) / policy.smooth_seconds)
     smooth = state.rows + weight * (rows - state.rows)
+    if smooth < _NO_ROWS:
+        smooth = 0.0
     capacity = _mean([replica.capacity for replica in replicas])
     pressing = max(_waiting(policy, replicas, capacity), _audio(policy, replicas))
     wanted = max(pressing, _rows(rows, capacity, policy.high_use))
