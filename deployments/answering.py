@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,8 +34,11 @@ from engine_adapter.request import (
 )
 from vocoder_service.busy import EncoderBusy
 
+if TYPE_CHECKING:
+    from vocoder_service.encoder import EncoderLimits
+
 # Fields of the engine's requests that the API does not have.
-_PROMPT_FIELDS = (conversation.PARAM, "prompt_ids", "text")
+_PROMPT_FIELDS = (conversation.PARAM, "prompt_ids", "embedded", "text")
 
 
 class Answerer:
@@ -45,16 +48,24 @@ class Answerer:
         clips: that are encoded.
     """
 
-    def __init__(self, engine: SpeechEngine, vocoder: Any, vocoding: Vocoding) -> None:
+    def __init__(
+        self,
+        engine: SpeechEngine,
+        vocoder: Any,
+        vocoding: Vocoding,
+        limits: EncoderLimits | None,
+    ) -> None:
         """
         Args:
-            vocoder: handle of a ``VocoderActor``, which has an encoder if the family takes audio.
+            vocoder: handle of a ``VocoderActor``, which has an encoder if the model takes audio.
+            limits: of that encoder.
         """
         self._engine = engine
         self._vocoder = vocoder
         self._vocoding = vocoding
         self._codec = vocoding.codec
         self.clips = ClipMeter()
+        self._limits = limits
 
     async def answer(self, call: AnswerCall) -> AsyncGenerator[AnswerEvent, None]:
         """``Accepted``, text and PCM as they are made, ``Answered``; or ``Refused`` before any.
@@ -120,22 +131,31 @@ class Answerer:
             raise RequestError("voice", f"{self._engine.spec.family} clones no voices")
         words = self._engine.tokenizer.encode(text)
         parts = conversation.cloning_parts(layout, words, speaker)
-        rows: list[list[int]] = conversation.prompt(
-            self._engine.spec, layout, "audio", parts
-        ).tolist()
+        prompt = conversation.prompt(self._engine.spec, layout, "audio", parts)
+        rows: list[list[int]] = prompt.rows.tolist()
         return rows
 
     def _require_room(self, call: AnswerCall) -> None:
         """Before anything is encoded, which takes time and memory.
 
         Raises:
-            RequestError: the audio alone is longer than a context.
+            RequestError: the model has no encoder, a clip is longer than it can encode, or the
+                audio alone is longer than a context.
         """
-        hop, most = self._codec.hop_length, self._engine.max_length
         clips = [part.value.samples for part in call.parts if isinstance(part.value, Clip)]
-        frames = sum(-(-len(samples) // hop) for samples in clips)
-        if frames >= most:
-            seconds = most * hop / self._codec.sample_rate
+        if not clips:
+            return
+        if self._limits is None:
+            raise RequestError(conversation.PARAM, "the model lacks the encoder of its audio")
+        per_row, longest = self._limits
+        rate, most = self._codec.sample_rate, self._engine.max_length
+        if longest is not None and max(map(len, clips)) > longest:
+            raise RequestError(
+                conversation.PARAM,
+                f"a piece of audio is longer than the model can hear at once: {longest / rate:g} s",
+            )
+        if sum(-(-len(samples) // per_row) for samples in clips) >= most:
+            seconds = most * per_row / rate
             raise RequestError(
                 conversation.PARAM, f"there is more audio than the model can hear: {seconds:g} s"
             )
@@ -153,9 +173,11 @@ class Answerer:
         layout = spec.conversation if call.task == "conversation" else spec.transcription
         if layout is None:
             raise RequestError("model", f"{spec.family} cannot do this: {call.task}")
+        prompt = conversation.prompt(spec, layout, call.output, parts)
         return self._engine.prepare(
             SpeechRequest(
-                prompt_ids=conversation.prompt(spec, layout, call.output, parts).tolist(),
+                prompt_ids=prompt.rows.tolist(),
+                embedded=prompt.embedded,
                 output=call.output,
                 cfg_scale=call.cfg_scale,
                 seed=seed,

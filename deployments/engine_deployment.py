@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import asdict
 from itertools import count
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from cfg_pairing.admission import AdmissionQueue
 from cfg_pairing.autoscaling import ReplicaSignals
 from cfg_pairing.routing import LoadReport
-from deployments import gpu_memory
-from deployments import tracing
+from deployments import gpu_memory, tracing
 from deployments.answer_messages import AnswerCall, AnswerEvent, Codes
 from deployments.answering import Answerer
 from deployments.demand import Call, audio_seconds, rows_of
@@ -46,6 +45,10 @@ from engine_adapter.request import (
     SpeechRequest,
     resolve_seed,
 )
+
+if TYPE_CHECKING:
+    from engine_adapter.checkpoint import ModelDirectory
+    from vocoder_service.actor import CodesEncoder, EmbeddingEncoder
 
 # Fields of the engine's requests whose name in the API is another.
 _API_NAMES = {
@@ -84,7 +87,7 @@ class EngineReplica:
         from deployments.metrics.vllm_figures import VllmFigures
         from engine_adapter.checkpoint import ModelDirectory
         from engine_adapter.engine import EngineConfig, SpeechEngine
-        from vocoder_service.actor import EncoderPaths, VocoderActor
+        from vocoder_service.actor import VocoderActor
 
         model = ModelDirectory.open(locate(settings.path))
         vocoder, spec = settings.vocoder, model.spec
@@ -99,11 +102,7 @@ class EngineReplica:
             device="cuda" if vocoder.gpus else "cpu",
             num_codebooks=codebooks,
             memory_share=vocoder.gpu_memory_utilization if settings.shares_gpu else None,
-            encoder=(
-                EncoderPaths(str(model.codec), None if model.ssl is None else str(model.ssl))
-                if spec.takes_audio and spec.deafness_in(model.path) is None
-                else None
-            ),
+            encoder=_encoder(model),
         )
         self._engine = SpeechEngine(
             EngineConfig(
@@ -114,7 +113,8 @@ class EngineReplica:
         self._codec = await self._vocoder.ready.remote()
         vocoding = Vocoding(self._vocoder, self._codec, vocoder.schedule(), spec.codec_first_stream)
         self._narrator = Narrator(self._engine, vocoding)
-        self._answerer = Answerer(self._engine, self._vocoder, vocoding)
+        limits = await self._vocoder.encoder_limits.remote()
+        self._answerer = Answerer(self._engine, self._vocoder, vocoding, limits)
         self._gate = Gate(
             AdmissionQueue(
                 settings.engine.max_rows,
@@ -302,6 +302,17 @@ class EngineReplica:
         if seconds is None:
             return None
         return max(1, int(seconds * self._codec.sample_rate / self._codec.hop_length))
+
+
+def _encoder(model: ModelDirectory) -> CodesEncoder | EmbeddingEncoder | None:
+    """Of the audio that comes in; None: the model takes none, or lacks its encoder."""
+    from vocoder_service.actor import CodesEncoder, EmbeddingEncoder
+
+    if model.audio_encoder is not None:
+        return EmbeddingEncoder(str(model.audio_encoder), model.config["hidden_size"])
+    if not model.spec.takes_audio or model.spec.deafness_in(model.path) is not None:
+        return None
+    return CodesEncoder(str(model.codec), None if model.ssl is None else str(model.ssl))
 
 
 def _gpu_bytes() -> int:

@@ -20,14 +20,15 @@ from engine_adapter.checkpoint import (
     ModelDirectory,
     has_configuration,
 )
-from engine_adapter.conversion.formats import FORMATS
 from engine_adapter.missing_parts import missing_parts
 from engine_adapter.spec import StreamSpec
 from engine_adapter.tokenizer import read_tokenizer
+from vocoder_service.audio_tower import AudioTower
 from vocoder_service.codec import Codec, load_codec
 from vocoder_service.ssl_units import SslTokenizer
 
 _WIDTH = 15
+_PARTS = ("codec", "ssl", "audio_encoder", "tokenizer")
 
 
 def check_codec(directory: Path, spec: StreamSpec) -> Codec:
@@ -68,10 +69,7 @@ def report(directory: Path) -> dict[str, Any]:
     model = ModelDirectory.open(directory)
     spec, config = model.spec, model.config
     parameters, dtypes = _weights(model)
-    known = FORMATS.get(spec.family)
-    missing = missing_parts(
-        directory, spec, has_audio_encoder=known is not None and known.has_audio_encoder
-    )
+    missing = missing_parts(directory, spec)
     return {
         "family": spec.family,
         "abilities": list(spec.abilities_in(directory)),
@@ -93,6 +91,7 @@ def report(directory: Path) -> dict[str, Any]:
         },
         "codec": _codec(directory / CODEC_FOLDER, spec),
         "ssl": _ssl(directory / SSL_FOLDER, spec),
+        "audio_encoder": _audio_encoder(model),
         "tokenizer": _tokenizer(model),
         "voices": list(spec.voices),
         "defaults": {
@@ -123,7 +122,7 @@ def as_text(found: Mapping[str, Any]) -> str:
             "vocabulary",
             f"{vocabulary['ids']} ids" + (f", text {text[0]}..{text[1] - 1}" if text else ""),
         ),
-        *((name, _facts(found[name])) for name in ("codec", "ssl", "tokenizer") if found[name]),
+        *((name.replace("_", " "), _facts(found[name])) for name in _PARTS if found[name]),
         ("voices", ", ".join(found["voices"]) or "none of its own"),
         ("guidance", f"scale {found['defaults']['cfg_scale']:g} where a request does not say"),
         *((f"{kind} sampling", _facts(values)) for kind, values in defaults.items()),
@@ -191,6 +190,21 @@ def _ssl(directory: Path, spec: StreamSpec) -> dict[str, Any] | None:
     except (ValueError, OSError, RuntimeError, KeyError) as error:
         return {"type": kind, "error": str(error)}
     return {"type": kind, "units": spec.streams[0].size}
+
+
+def _audio_encoder(model: ModelDirectory) -> dict[str, Any] | None:
+    """None: there is none, or the family needs none."""
+    directory = model.audio_encoder
+    if directory is None:
+        return None
+    kind = _type(directory)
+    try:
+        tower = AudioTower.load(directory, model.config["hidden_size"])
+    except (ValueError, OSError, RuntimeError, KeyError) as error:
+        return {"type": kind, "error": str(error)}
+    limit = tower.limits.max_samples
+    assert limit is not None
+    return {"type": kind, "sample_rate": tower.sample_rate, "seconds": limit / tower.sample_rate}
 
 
 def _tokenizer(model: ModelDirectory) -> dict[str, Any] | None:

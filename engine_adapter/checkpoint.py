@@ -11,7 +11,13 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from engine_adapter.spec import SPEC_FILE, SpecError, StreamSpec
+from engine_adapter.spec import (
+    AUDIO_ENCODER_FOLDER,
+    SPEC_FILE,
+    SpecError,
+    StreamSpec,
+    has_audio_encoder,
+)
 
 CONFIG_FILE = "config.json"
 ESPNET_CONFIG_FILE = "config.yaml"
@@ -19,7 +25,6 @@ WEIGHTS_FILE = "model.safetensors"
 WEIGHTS_INDEX_FILE = "model.safetensors.index.json"
 CODEC_FOLDER = "codec"
 SSL_FOLDER = "ssl"
-AUDIO_ENCODER_FOLDER = "audio_encoder"
 TOKENIZER_FILE = "tokenizer/tokenizer.json"
 STREAM_EMBEDDING = "stream_embedding.weight"
 
@@ -99,6 +104,14 @@ class ModelDirectory:
         if self.spec.codec_first_stream == 0:
             return None
         return _existing(self.path / SSL_FOLDER / CONFIG_FILE).parent
+
+    @property
+    def audio_encoder(self) -> Path | None:
+        """The directory of the encoder of continuous audio; None for families that hear by none,
+        and where it is missing, which costs a model its hearing and nothing else."""
+        if not self.spec.hears_embeddings or not has_audio_encoder(self.path):
+            return None
+        return self.path / AUDIO_ENCODER_FOLDER
 
     def tensors(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
         """Yields ``(name, tensor)`` for every tensor whose name starts with ``prefix``.

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine_adapter.delay import interleave
+from engine_adapter.embedded import EmbeddedRows
 from engine_adapter.layout import Content, Layout, Role, Segment
 from engine_adapter.request import RequestError
 from engine_adapter.spec import Output, StreamSpec
 
 Rows = NDArray[np.int32]
 Codes = NDArray[np.integer]
+Embeddings = NDArray[np.float32]
 PARAM = "turns"
 
 
@@ -27,24 +29,38 @@ class Part:
 
     Attributes:
         value: model ids of a text; of audio and speakers aligned 0-based codes of all
-            streams, ``[frames, streams]``.
+            streams, ``[frames, streams]``, or, where the segment is embedded, float32
+            ``[rows, hidden]``.
     """
 
     role: Role
     content: Content
-    value: Sequence[int] | Codes
+    value: Sequence[int] | Codes | Embeddings
 
 
-def prompt(spec: StreamSpec, layout: Layout, output: Output, parts: Sequence[Part]) -> Rows:
-    """The rows of a prompt, int32 ``[rows, streams]``, without the bridge that opens audio.
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt, without the bridge that opens audio.
+
+    Attributes:
+        rows: ids, int32 ``[rows, streams]``.
+        embedded: those of the rows that are embeddings; None if none is.
+    """
+
+    rows: Rows
+    embedded: EmbeddedRows | None = None
+
+
+def prompt(spec: StreamSpec, layout: Layout, output: Output, parts: Sequence[Part]) -> Prompt:
+    """The prompt that a layout makes of parts.
 
     Args:
         layout: one of the spec's.
         parts: in order.
 
     Raises:
-        RequestError: the layout has no such part or output, a part is empty, or a code is out
-            of range; the field is ``PARAM``.
+        RequestError: the layout has no such part or output, a part is empty, a code is out
+            of range, or an embedding is no number; the field is ``PARAM``.
     """
     if output not in layout.answers:
         raise RequestError("output", f"{spec.family} does not answer with {output!r} here")
@@ -52,6 +68,7 @@ def prompt(spec: StreamSpec, layout: Layout, output: Output, parts: Sequence[Par
         raise RequestError(PARAM, "there is none")
     silent = output == "text" and all(part.content == "text" for part in parts)
     rows = [_marks(spec, (silent and layout.silent_begin) or layout.begin)]
+    embedded: list[EmbeddedRows] = []
     for index, part in enumerate(parts):
         segment = layout.segment(part.role, part.content)
         if segment is None:
@@ -62,13 +79,18 @@ def prompt(spec: StreamSpec, layout: Layout, output: Output, parts: Sequence[Par
         closes = segment.closes
         if next_role == part.role and layout.same_role_closes:
             closes = layout.same_role_closes
-        rows += [
-            _marks(spec, segment.opens),
-            _codes(spec, segment, part.value) if segment.has_codes else _text(spec, segment, part),
-            _marks(spec, closes),
-        ]
+        rows.append(_marks(spec, segment.opens))
+        if segment.embedded:
+            embeddings = _embeddings(part.value)
+            embedded.append(EmbeddedRows.stretch(sum(map(len, rows)), embeddings))
+            rows.append(_marks(spec, [0] * len(embeddings)))
+        elif segment.has_codes:
+            rows.append(_codes(spec, segment, np.asarray(part.value)))
+        else:
+            rows.append(_text(spec, segment, part))
+        rows.append(_marks(spec, closes))
     rows.append(_marks(spec, layout.answers[output]))
-    return np.concatenate(rows)
+    return Prompt(np.concatenate(rows), EmbeddedRows.join(embedded))
 
 
 def cloning_parts(layout: Layout, text: Sequence[int], speaker: Codes) -> list[Part]:
@@ -97,9 +119,22 @@ def _text(spec: StreamSpec, segment: Segment, part: Part) -> Rows:
     return _marks(spec, [*part.value, *segment.ends, *[0] * segment.drain])
 
 
-def _codes(spec: StreamSpec, segment: Segment, value: Sequence[int] | Codes) -> Rows:
+def _embeddings(value: Sequence[int] | Codes | Embeddings) -> Embeddings:
+    rows = np.asarray(value)
+    if rows.ndim != 2 or rows.dtype != np.float32 or rows.size == 0:
+        raise RequestError(
+            PARAM,
+            f"audio must be embeddings, float32 [rows, hidden], got {rows.dtype} "
+            f"{list(rows.shape)}",
+        )
+    if not np.isfinite(rows).all():
+        raise RequestError(PARAM, "audio has an embedding that is not a finite number")
+    return rows
+
+
+def _codes(spec: StreamSpec, segment: Segment, codes: Codes) -> Rows:
     """Content, ``ends`` and ``drain``."""
-    ids = _ids(spec, np.asarray(value))
+    ids = _ids(spec, codes)
     pads = np.array([stream.pad_id for stream in spec.streams], dtype=np.int32)
     if segment.frames is not None:
         missing = max(0, segment.frames - len(ids))

@@ -27,7 +27,7 @@ from engine_adapter.request import (
 )
 from engine_adapter.selfcheck import check_vllm
 from engine_adapter.tokenizer import SpeechTokenizer, TextStream
-from engine_adapter.wire import WireRequest, pack_auxiliary, prompt_salt
+from engine_adapter.wire import WireRequest
 
 if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
@@ -58,6 +58,7 @@ class SpeechEngine:
         self._endings: set[asyncio.Task[None]] = set()
         vllm_config = self._engine.vllm_config
         self._max_length: int = vllm_config.model_config.max_model_len
+        self._hidden: int = vllm_config.model_config.hf_config.hidden_size
         self._block_size: int = vllm_config.cache_config.block_size
         # Block 0 is vLLM's null block.
         self._blocks: int = vllm_config.cache_config.num_gpu_blocks - 1
@@ -85,6 +86,10 @@ class SpeechEngine:
             raise RequestError("text", "has half of a surrogate pair")
         encoded = None if text is None else self.tokenizer.encode(text)
         resolved = resolve(request, self.spec, encoded)
+        if resolved.embedded is not None:
+            width = resolved.embedded.embeddings.shape[1]
+            if width != self._hidden:
+                raise RequestError("embedded", f"must be {self._hidden} wide, got {width}")
         field = "text" if text is not None else "prompt_ids"
         if resolved.guided and self.config.max_rows < 2:
             raise RequestError("cfg_scale", "guidance takes two rows; the engine has one")
@@ -132,16 +137,16 @@ class SpeechEngine:
         from vllm.v1.engine.exceptions import EngineDeadError
 
         room = self._room(request)
-        salt = prompt_salt(pack_auxiliary(request.prompt))
+        wire = WireRequest.of(request, room)
         prompt: dict[str, Any] = {"prompt_token_ids": request.prompt[:, 0].tolist()}
-        if salt is not None:
+        if (salt := wire.salt) is not None:
             prompt["cache_salt"] = salt
         params = SamplingParams(
             max_tokens=room - len(request.prompt),
             ignore_eos=True,
             detokenize=False,
             output_kind=RequestOutputKind.DELTA,
-            extra_args=WireRequest.of(request, room).to_extra_args(),
+            extra_args=wire.to_extra_args(),
         )
         reader = RowReader(self.spec, request.output)
         text = self.tokenizer.stream()

@@ -18,6 +18,7 @@ def _bagpiper() -> StreamSpec:
     first, interval = 152192, 1025  # each interval opens with the stream's pad
     bos, eos, eot, system, user, assistant, text, audio = 1, 2, 3, 4, 5, 6, 7, 8
     turn: tuple[int | str, ...] = (bos, user, text, TEXT_SLOT, eos, assistant)
+    heard = Segment("user", "audio", (user, audio), closes=(eos,), embedded=True)
     return StreamSpec(
         family="bagpiper",
         vocab_size=160392,
@@ -36,12 +37,12 @@ def _bagpiper() -> StreamSpec:
         prompts={"audio": turn, "text": (*turn, text), "text+audio": (*turn, text)},
         instructed=(bos, system, text, INSTRUCTIONS_SLOT, eos, *turn[1:]),
         sampling={"text": SamplingDefaults(0.6, 20), "audio": SamplingDefaults(0.8, 20)},
-        # Its users' audio is no codes but features of an encoder of its own.
         conversation=Layout(
             begin=(bos,),
             segments=(
                 Segment("system", "text", (system, text), closes=(eos,)),
                 Segment("user", "text", (user, text), closes=(eos,)),
+                heard,
                 Segment("assistant", "text", (assistant, text), closes=(eos,)),
                 Segment("assistant", "audio", (assistant, audio), drain=7, closes=(eos,)),
             ),
@@ -52,6 +53,7 @@ def _bagpiper() -> StreamSpec:
             },
             same_role_closes=(eot,),
         ),
+        transcription=Layout(begin=(bos,), segments=(heard,), answers={"text": (assistant, text)}),
     )
 
 

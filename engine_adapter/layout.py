@@ -31,6 +31,8 @@ class Segment:
         closes: ids behind everything, where every stream has ended.
         frames: of audio, exactly so many: longer content is cut, shorter is padded. None
             takes it as it is.
+        embedded: of audio, whether its rows are embeddings that an encoder of continuous audio
+            makes of it, rather than codes. Nothing of it is delayed.
     """
 
     role: Role
@@ -40,11 +42,12 @@ class Segment:
     drain: int = 0
     closes: tuple[int, ...] = ()
     frames: int | None = None
+    embedded: bool = False
 
     @property
     def has_codes(self) -> bool:
         """Whether the content is audio, in codes of all streams."""
-        return self.content != "text"
+        return self.content != "text" and not self.embedded
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine_adapter.checkpoint import (
-    AUDIO_ENCODER_FOLDER,
     CODEC_FOLDER,
     CONFIG_FILE,
     SSL_FOLDER,
     TOKENIZER_FILE,
     has_configuration,
 )
-from engine_adapter.spec import StreamSpec
+from engine_adapter.spec import AUDIO_ENCODER_FOLDER, StreamSpec, has_audio_encoder
 
 
 @dataclass(frozen=True)
@@ -29,15 +28,12 @@ class MissingPart:
     cost: str
 
 
-def missing_parts(
-    directory: Path, spec: StreamSpec, *, has_audio_encoder: bool = False
-) -> list[MissingPart]:
+def missing_parts(directory: Path, spec: StreamSpec) -> list[MissingPart]:
     """The parts that a model directory lacks.
 
     Args:
         directory: a model directory; its backbone and spec are there.
         spec: its spec.
-        has_audio_encoder: whether the family hears by an encoder of continuous audio.
     """
     found = {
         MissingPart(TOKENIZER_FILE, "no texts, in or out: requests in ids only"): (
@@ -50,7 +46,7 @@ def missing_parts(
             spec.codec_first_stream == 0 or (directory / SSL_FOLDER / CONFIG_FILE).is_file()
         ),
         MissingPart(f"{AUDIO_ENCODER_FOLDER}/", "it does not hear"): (
-            not has_audio_encoder or (directory / AUDIO_ENCODER_FOLDER / CONFIG_FILE).is_file()
+            not spec.hears_embeddings or has_audio_encoder(directory)
         ),
     }
     missing = [part for part, is_there in found.items() if not is_there]

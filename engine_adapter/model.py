@@ -14,6 +14,7 @@ from vllm.config import VllmConfig
 from vllm.model_executor.models.utils import init_vllm_registered_model
 from vllm.sequence import IntermediateTensors
 
+from engine_adapter.embedded import EmbeddedRows
 from engine_adapter.heads import CodecHeads
 from engine_adapter.spec import StreamSpec
 
@@ -28,11 +29,14 @@ class SpeechLM(nn.Module):
 
     ``forward`` has vLLM's plain signature: the auxiliary streams' ids stand in
     ``auxiliary_ids``, a buffer with a fixed address that the runner fills before each step
-    (a keyword tensor would differ between real and captured steps).
+    (a keyword tensor would differ between real and captured steps). So do rows that are
+    embeddings, in families that have such: :meth:`embed_rows` puts them there.
     """
 
     auxiliary_ids: Tensor
     silent_rows: Tensor
+    given: Tensor
+    is_given: Tensor
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__()
@@ -58,6 +62,12 @@ class SpeechLM(nn.Module):
             torch.zeros(max_tokens, self.spec.num_streams - 1, dtype=torch.int32),
             persistent=False,
         )
+        if self.spec.hears_embeddings:
+            given = torch.zeros(max_tokens, config.hidden_size, dtype=dtype)
+            self.register_buffer("given", given, persistent=False)
+            is_given = torch.zeros(max_tokens, 1, dtype=torch.bool)
+            self.register_buffer("is_given", is_given, persistent=False)
+        self._any_given = False
 
     def embed_input_ids(self, input_ids: Tensor) -> Tensor:
         """Embedding of stream 0, ``[n, hidden]``."""
@@ -74,7 +84,12 @@ class SpeechLM(nn.Module):
         """Hidden states ``[n, hidden]`` after the final norm."""
         if inputs_embeds is None:
             assert input_ids is not None
-            inputs_embeds = self.embed_input_ids(input_ids) + self._embed_auxiliary(len(input_ids))
+            tokens = len(input_ids)
+            inputs_embeds = self.embed_input_ids(input_ids) + self._embed_auxiliary(tokens)
+            if self.spec.hears_embeddings:
+                inputs_embeds = torch.where(
+                    self.is_given[:tokens], self.given[:tokens], inputs_embeds
+                )
         hidden: Tensor | IntermediateTensors = self.backbone(
             input_ids=None,
             positions=positions,
@@ -96,6 +111,16 @@ class SpeechLM(nn.Module):
         """Full-vocabulary logits, float32 ``[n, vocab]``."""
         logits: Tensor = self.backbone.compute_logits(hidden)
         return logits.float()
+
+    def embed_rows(self, rows: EmbeddedRows | None) -> None:
+        """Says which rows of the next step are embeddings; None: none is."""
+        if self._any_given:
+            self.is_given.zero_()
+        self._any_given = rows is not None
+        if rows is not None:
+            places = torch.from_numpy(rows.positions).to(self.given.device, torch.int64)
+            self.given[places] = torch.from_numpy(rows.embeddings).to(self.given)
+            self.is_given[places] = True
 
     def _embed_auxiliary(self, tokens: int) -> Tensor:
         ids = self.auxiliary_ids[:tokens]

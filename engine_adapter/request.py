@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from engine_adapter.embedded import EmbeddedRows
 from engine_adapter.spec import (
     MAX_CFG_SCALE,
     OUTPUTS,
@@ -51,6 +52,7 @@ class SpeechRequest:
 
     Attributes:
         prompt_ids: rows of the prompt, as plain ids (stream 0) or one id per stream.
+        embedded: those of these rows that are embeddings instead, with ids of 0.
         voice: of a ``text``, one of the family's; None is the first, where it has any.
         output: what to write.
         cfg_scale: guidance scale; 1 is off. None is the family's, where audio is written.
@@ -64,6 +66,7 @@ class SpeechRequest:
 
     text: str | None = None
     prompt_ids: Prompt | None = None
+    embedded: EmbeddedRows | None = None
     voice: str | None = None
     output: Output = "audio"
     cfg_scale: float | None = None
@@ -113,6 +116,7 @@ class ResolvedRequest:
 
     Attributes:
         prompt: int32 ``[rows, streams]``, without the bridge that opens audio.
+        embedded: those of its rows that are embeddings.
         unconditional: int32 ``[rows, streams]``, or None where there is no guidance or
             the family's rule is ``zeros`` (its length is known only when audio begins).
     """
@@ -125,6 +129,7 @@ class ResolvedRequest:
     sampling: dict[Literal["text", "audio"], SamplingDefaults] = field(hash=False)
     max_frames: int | None = None
     max_text_tokens: int | None = None
+    embedded: EmbeddedRows | None = None
 
     @property
     def guided(self) -> bool:
@@ -175,6 +180,7 @@ def resolve(
         sampling=_sampling(request, spec),
         max_frames=_count("max_frames", request.max_frames),
         max_text_tokens=_count("max_text_tokens", request.max_text_tokens),
+        embedded=_embedded(request.embedded, spec, prompt),
     )
 
 
@@ -239,6 +245,24 @@ def prompt_rows(param: str, ids: Prompt, spec: StreamSpec) -> NDArray[np.int32]:
                 f"({stream.first_id}..{stream.end - 1}, {stream.pad_id} or 0)",
             )
     return rows.astype(np.int32)
+
+
+def _embedded(
+    rows: EmbeddedRows | None, spec: StreamSpec, prompt: NDArray[np.int32]
+) -> EmbeddedRows | None:
+    """Embedded rows, checked against the prompt that they are part of."""
+    if rows is None:
+        return None
+    if not spec.hears_embeddings:
+        raise RequestError("embedded", f"{spec.family} takes no embeddings")
+    where, count = rows.positions, len(rows.positions)
+    if count == 0 or rows.embeddings.ndim != 2 or len(rows.embeddings) != count:
+        raise RequestError("embedded", "must have one embedding for each of its positions")
+    if where[0] < 0 or where[-1] >= len(prompt) or (np.diff(where) < 1).any():
+        raise RequestError("embedded", "positions must be ascending ones of the prompt")
+    if prompt[where].any():
+        raise RequestError("embedded", "a row of the prompt has both ids and an embedding")
+    return rows
 
 
 def _is_sequence(value: object) -> bool:

@@ -48,14 +48,18 @@ class SpeechRunnerMixin(_Base):
     def _model_forward(self, input_ids: Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
         assert input_ids is not None
         batch, rows = self.input_batch, self.input_batch.num_reqs
-        ids = self.speech.auxiliary_ids(
+        place = (
             batch.req_ids,
             batch.num_computed_tokens_cpu[:rows],
             self.query_start_loc.np[: rows + 1],
         )
-        buffer = self.get_model().auxiliary_ids
+        model = self.get_model()
+        ids = self.speech.auxiliary_ids(*place)
+        buffer = model.auxiliary_ids
         buffer[: len(ids)].copy_(torch.from_numpy(ids), non_blocking=True)
         buffer[len(ids) : len(input_ids)].zero_()
+        if model.spec.hears_embeddings:
+            model.embed_rows(self.speech.embedded_rows(*place))
         return super()._model_forward(input_ids, *args, **kwargs)
 
     def _sample(self, logits: Tensor, spec_decode_metadata: Any) -> SamplerOutput:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from engine_adapter.encoder_files import encoder_fault
-from engine_adapter.layout import Layout
+from engine_adapter.layout import Layout, Segment
 
 Output = Literal["audio", "text", "text+audio"]
 OUTPUTS: tuple[Output, ...] = ("audio", "text", "text+audio")
@@ -27,6 +27,8 @@ VOICE_SLOT = "voice"
 INSTRUCTIONS_SLOT = "instructions"
 MAX_CFG_SCALE = 100.0
 SPEC_FILE = "speech.json"
+AUDIO_ENCODER_FOLDER = "audio_encoder"
+_AUDIO_ENCODER_FILES = ("config.json", "preprocessor_config.json")
 
 
 class SpecError(ValueError):
@@ -240,6 +242,12 @@ class StreamSpec:
             for segment in layout.segments:
                 if segment.has_codes and len(segment.ends) + segment.drain < self.max_delay:
                     raise SpecError(f"a segment of {segment.content} ends before its streams do")
+                if segment.embedded and (segment.role, segment.content) != ("user", "audio"):
+                    raise SpecError("embeddings are made of the user's audio and of nothing else")
+                if segment.embedded and (segment.ends or segment.drain or segment.frames):
+                    raise SpecError("embedded audio has no delays and any length")
+        if self.hears_embeddings and any(s.has_codes for s in self._encoded()):
+            raise SpecError("audio from outside becomes codes or embeddings, not both")
         if self.transcription is not None and (
             not self.transcription.hears or "text" not in self.transcription.answers
         ):
@@ -271,13 +279,29 @@ class StreamSpec:
     @property
     def takes_audio(self) -> bool:
         """Whether audio from outside can become part of a prompt, and so has to be encoded."""
-        return any(layout.hears or layout.speaker for layout in self.layouts)
+        return bool(self._encoded())
+
+    @property
+    def hears_embeddings(self) -> bool:
+        """Whether that audio is encoded as embeddings, by an encoder of continuous audio."""
+        return any(segment.embedded for segment in self._encoded())
+
+    def _encoded(self) -> list[Segment]:
+        """The segments whose content is audio from outside."""
+        return [
+            segment
+            for layout in self.layouts
+            for segment in layout.segments
+            if segment.content == "speaker" or (segment.role, segment.content) == ("user", "audio")
+        ]
 
     def deafness_in(self, directory: Path) -> str | None:
         """Why audio from outside cannot become part of a prompt with a model directory of the
         family, beginning with the part at fault; None: it can, or the family takes none."""
         if not self.takes_audio:
             return None
+        if self.hears_embeddings:
+            return None if has_audio_encoder(directory) else f"{AUDIO_ENCODER_FOLDER}/: is missing"
         return encoder_fault(directory, units=self.codec_first_stream > 0)
 
     def abilities_in(self, directory: Path) -> tuple[Ability, ...]:
@@ -375,3 +399,9 @@ class StreamSpec:
             return cls.from_dict(json.loads(path.read_text()))
         except (OSError, json.JSONDecodeError) as error:
             raise SpecError(f"{path}: {error}") from error
+
+
+def has_audio_encoder(directory: Path) -> bool:
+    """Whether a model directory has an encoder of continuous audio, and its settings."""
+    folder = directory / AUDIO_ENCODER_FOLDER
+    return all((folder / name).is_file() for name in _AUDIO_ENCODER_FILES)

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engine_adapter.embedded import EmbeddedHistory, EmbeddedRows
 from engine_adapter.heads import CodecHeads
 from engine_adapter.phases import Phase, PhaseTable
 from engine_adapter.sampling import SamplingTable, sample
@@ -77,6 +78,7 @@ class SpeechStep:
         capacity = self._slots.capacity
         self._phases = PhaseTable(spec, capacity)
         self._history = FrameHistory(capacity, max_length, spec.num_streams)
+        self._embedded = EmbeddedHistory(capacity)
         self._sampling = {m: SamplingTable(capacity) for m in spec.sampling}
         self._scale = np.ones(capacity, dtype=np.float32)
         self._partner = np.full(capacity, -1, dtype=np.int64)
@@ -95,6 +97,7 @@ class SpeechStep:
             self._grow(self._slots.capacity)
         auxiliary = unpack_auxiliary(request.auxiliary, self._spec.num_streams)
         self._history.put_prompt(slot, prompt_rows, auxiliary)
+        self._embedded.put(slot, request.embedded)
         self._scale[slot] = request.cfg_scale
         self._follower[slot] = request.leader is not None
         self._partner[slot] = -1
@@ -117,6 +120,7 @@ class SpeechStep:
         if request_id not in self._slots:
             return
         slot = self._slots.remove(request_id)
+        self._embedded.remove(slot)
         partner = self._partner[slot]
         if partner >= 0:
             self._partner[partner] = -1
@@ -139,6 +143,19 @@ class SpeechStep:
         first = (starts - offsets[:-1]).repeat(counts)
         positions = np.arange(offsets[-1], dtype=np.int64) + first
         return self._history.gather(self._slots_of(request_ids).repeat(counts), positions)
+
+    def embedded_rows(
+        self,
+        request_ids: Sequence[str],
+        starts: NDArray[np.int32],
+        offsets: NDArray[np.int32],
+    ) -> EmbeddedRows | None:
+        """What of a step's input is embeddings, by its places in the batch; None if nothing is.
+
+        Args:
+            request_ids, starts, offsets: as for :meth:`auxiliary_ids`.
+        """
+        return self._embedded.gather(self._slots_of(request_ids), starts, offsets)
 
     def sample(
         self,
@@ -260,6 +277,7 @@ class SpeechStep:
     def _grow(self, capacity: int) -> None:
         self._phases.grow(capacity)
         self._history.grow(capacity)
+        self._embedded.grow(capacity)
         for table in self._sampling.values():
             table.grow(capacity)
         added = capacity - len(self._scale)

@@ -26,7 +26,7 @@ from engine_adapter.checkpoint import (
     WEIGHTS_FILE,
 )
 from engine_adapter.families import FAMILIES
-from engine_adapter.spec import StreamSpec
+from engine_adapter.spec import AUDIO_ENCODER_FOLDER, StreamSpec
 
 MAX_POSITION_EMBEDDINGS = 4096
 
@@ -127,7 +127,7 @@ def make_tiny_of(
     save_file(_weights(recipe, spec, config, seed), path / WEIGHTS_FILE, metadata={"format": "pt"})
     (path / TOKENIZER_FILE).parent.mkdir(exist_ok=True)
     byte_tokenizer().save(str(path / TOKENIZER_FILE))
-    _make_codec(recipe, spec, path / CODEC_FOLDER, seed)
+    _make_codec(recipe, spec, path / CODEC_FOLDER, seed, hidden)
     return path
 
 
@@ -242,7 +242,7 @@ def _body_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _make_codec(recipe: Recipe, spec: StreamSpec, directory: Path, seed: int) -> None:
+def _make_codec(recipe: Recipe, spec: StreamSpec, directory: Path, seed: int, hidden: int) -> None:
     from vocoder_service import tiny  # needs the codec classes, also slow to import
 
     streams = spec.streams[spec.codec_first_stream :]
@@ -252,5 +252,7 @@ def _make_codec(recipe: Recipe, spec: StreamSpec, directory: Path, seed: int) ->
         "xcodec": tiny.make_tiny_xcodec,
     }[recipe.codec]
     make(directory, seed, num_codebooks=len(streams), codebook_size=streams[0].size)
+    if spec.hears_embeddings:
+        tiny.make_tiny_audio_tower(directory.parent / AUDIO_ENCODER_FOLDER, seed, hidden)
     if spec.codec_first_stream:
         tiny.make_tiny_ssl(directory.parent / SSL_FOLDER, seed, units=spec.streams[0].size)

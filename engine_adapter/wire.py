@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine_adapter.embedded import EmbeddedRows
 from engine_adapter.request import ResolvedRequest
 from engine_adapter.spec import Output, SamplingDefaults
 
@@ -26,6 +27,7 @@ class WireRequest:
     Attributes:
         auxiliary: prompt ids of streams 1 and up, int32 ``[rows, streams - 1]`` as bytes;
             empty where all are 0.
+        embedded_positions, embeddings: the prompt's embedded rows, packed.
         unconditional: stream-0 ids of the guidance prompt; None where the family pads
             zeros to the conditional length, or without guidance.
         room: rows the context may have.
@@ -38,6 +40,8 @@ class WireRequest:
     room: int
     sampling: dict[str, tuple[float, int, float]]
     auxiliary: bytes = b""
+    embedded_positions: bytes = b""
+    embeddings: bytes = b""
     unconditional: list[int] | None = None
     unconditional_auxiliary: bytes = b""
     max_frames: int | None = None
@@ -48,6 +52,7 @@ class WireRequest:
     def of(cls, request: ResolvedRequest, room: int) -> WireRequest:
         """The message for a resolved request whose context may have ``room`` rows."""
         unconditional = request.unconditional
+        positions, embeddings = (b"", b"") if request.embedded is None else request.embedded.pack()
         return cls(
             output=request.output,
             seed=request.seed,
@@ -55,6 +60,8 @@ class WireRequest:
             room=room,
             sampling={m: (s.temperature, s.top_k, s.top_p) for m, s in request.sampling.items()},
             auxiliary=pack_auxiliary(request.prompt),
+            embedded_positions=positions,
+            embeddings=embeddings,
             unconditional=None if unconditional is None else unconditional[:, 0].tolist(),
             unconditional_auxiliary=(
                 b"" if unconditional is None else pack_auxiliary(unconditional)
@@ -62,6 +69,16 @@ class WireRequest:
             max_frames=request.max_frames,
             max_text_tokens=request.max_text_tokens,
         )
+
+    @property
+    def embedded(self) -> EmbeddedRows | None:
+        """The prompt's embedded rows; None if there are none."""
+        return EmbeddedRows.unpack(self.embedded_positions, self.embeddings)
+
+    @property
+    def salt(self) -> str | None:
+        """See :func:`prompt_salt`."""
+        return prompt_salt(self.auxiliary, self.embedded_positions, self.embeddings)
 
     @property
     def guided(self) -> bool:
@@ -101,10 +118,16 @@ def unpack_auxiliary(data: bytes, num_streams: int) -> NDArray[np.int32] | None:
     return np.frombuffer(data, dtype=np.int32).reshape(-1, num_streams - 1)
 
 
-def prompt_salt(auxiliary: bytes) -> str | None:
-    """Prefix-cache salt of a prompt, from its packed auxiliary streams.
+def prompt_salt(*packed: bytes) -> str | None:
+    """Prefix-cache salt of a prompt, from its packed auxiliary streams and embedded rows.
 
-    vLLM hashes the ids of stream 0 alone: prompts that differ in the other streams must
-    not share blocks. None where these are empty, so that plain prompts do share.
+    vLLM hashes the ids of stream 0 alone: prompts that differ in anything else must not
+    share blocks. None where there is nothing else, so that plain prompts do share.
     """
-    return hashlib.sha256(auxiliary).hexdigest() if auxiliary else None
+    if not any(packed):
+        return None
+    digest = hashlib.sha256()
+    for part in packed:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from vocoder_service.codec import load_codec
-from vocoder_service.encoder import Codes, Samples, load_encoder
+from vocoder_service.encoder import AudioEncoder, Encoded, EncoderLimits, Samples, load_encoder
 from vocoder_service.encoding import EncodingService
 from vocoder_service.service import VocoderService, VocoderStats
 from vocoder_service.vocoder import Vocoder
@@ -37,12 +37,20 @@ class Decoded(NamedTuple):
     """Of the vocoder, see ``VocoderService.load``."""
 
 
-class EncoderPaths(NamedTuple):
-    """Where the parts of an encoder are."""
+class CodesEncoder(NamedTuple):
+    """An encoder whose codes a model reads; where its parts are."""
 
     codec: str
     ssl: str | None
     """None where the first stream is a codec's."""
+
+
+class EmbeddingEncoder(NamedTuple):
+    """An encoder of continuous audio, see ``AudioTower``."""
+
+    directory: str
+    width: int
+    """Of the model that reads its rows."""
 
 
 class _VocoderActor:
@@ -57,7 +65,7 @@ class _VocoderActor:
         dtype: torch.dtype = torch.float32,
         num_codebooks: int | None = None,
         memory_share: float | None = None,
-        encoder: EncoderPaths | None = None,
+        encoder: CodesEncoder | EmbeddingEncoder | None = None,
     ) -> None:
         """
         Args:
@@ -73,9 +81,13 @@ class _VocoderActor:
 
         self._encoding = None
         if encoder is not None:
-            self._encoding = EncodingService(
-                load_encoder(encoder.codec, encoder.ssl, device, num_codebooks)
-            )
+            loaded = _load(encoder, device, num_codebooks)
+            if loaded.sample_rate != self._codec.sample_rate:
+                raise ValueError(
+                    f"the encoder hears {loaded.sample_rate} Hz, the codec speaks "
+                    f"{self._codec.sample_rate} Hz"
+                )
+            self._encoding = EncodingService(loaded)
 
     async def ready(self) -> CodecInfo:
         """Answers once the codec is loaded and has decoded."""
@@ -100,7 +112,11 @@ class _VocoderActor:
     async def abort(self, stream_id: str) -> None:
         self._service.abort(stream_id)
 
-    async def encode(self, samples: Samples) -> Codes:
+    async def encoder_limits(self) -> EncoderLimits | None:
+        """Of the clips that the encoder takes; None: there is none."""
+        return None if self._encoding is None else self._encoding.limits
+
+    async def encode(self, samples: Samples) -> Encoded:
         """See ``EncodingService.encode``.
 
         Raises:
@@ -119,6 +135,16 @@ class _VocoderActor:
 
     async def check_health(self) -> None:
         self._service.check_health()
+
+
+def _load(
+    encoder: CodesEncoder | EmbeddingEncoder, device: str, num_codebooks: int | None
+) -> AudioEncoder:
+    if isinstance(encoder, CodesEncoder):
+        return load_encoder(encoder.codec, encoder.ssl, device, num_codebooks)
+    from vocoder_service.audio_tower import AudioTower  # slow to import
+
+    return AudioTower.load(encoder.directory, encoder.width, device)
 
 
 VocoderActor = ray.remote(num_cpus=0)(_VocoderActor)

@@ -1,9 +1,9 @@
-"""Audio to the ids of a model's streams: codec codes, and SSL units where a family has them."""
+"""Audio to what a model reads: codec codes, with SSL units where a family has them."""
 
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -14,22 +14,37 @@ from vocoder_service.ssl_units import SslTokenizer
 
 Samples = NDArray[np.float32]
 Codes = NDArray[np.int32]
+Encoded = NDArray[np.int32] | NDArray[np.float32]
+"""Codes [frames, streams], or embeddings [rows, width of the model]."""
+
+
+class EncoderLimits(NamedTuple):
+    """What a clip costs, told before it is encoded."""
+
+    samples_per_row: int
+    """At most so many samples become one row of a prompt."""
+    max_samples: int | None = None
+    """Of one clip; None: any number."""
 
 
 class AudioEncoder(Protocol):
-    """Turns audio into frames."""
+    """Turns audio into rows of a prompt."""
 
     @property
     def sample_rate(self) -> int:
         """Of the audio it takes, in Hz."""
 
-    def encode(self, samples: Samples) -> Codes:
-        """Codes int32 [frames, streams] of mono ``samples`` float32 [n >= 1] in [-1, 1].
+    @property
+    def limits(self) -> EncoderLimits:
+        """Of the clips it takes."""
 
-        There are ceil(n / samples per frame) frames; the last is filled up with silence.
+    def encode(self, samples: Samples) -> Encoded:
+        """What a model reads of mono ``samples`` float32 [n >= 1] in [-1, 1].
+
+        Of codes there are ceil(n / samples per frame) frames; the last is filled up with silence.
 
         Raises:
-            ValueError: no samples, another shape or type, or a value that is not finite.
+            ValueError: no samples, too many, another shape or type, or one that is not finite.
         """
 
 
@@ -57,6 +72,7 @@ class CodecEncoder:
             raise ValueError(f"the codec has {probe.shape[0]} codebooks, not {num_codebooks}")
         self.num_codebooks: int = num_codebooks or probe.shape[0]
         self.hop_length = _hop_length(config)
+        self.limits = EncoderLimits(self.hop_length)
 
     def encode(self, samples: Samples) -> Codes:
         wave = whole_frames(checked(samples), self.hop_length)
@@ -92,6 +108,7 @@ class StreamEncoder:
             )
         self._ssl, self._codec = ssl, codec
         self.sample_rate = codec.sample_rate
+        self.limits = codec.limits
 
     def encode(self, samples: Samples) -> Codes:
         codes = self._codec.encode(samples)

@@ -4,7 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 from vocoder_service.busy import EncoderBusy
-from vocoder_service.encoder import AudioEncoder, Codes, Samples
+from vocoder_service.encoder import AudioEncoder, Encoded, EncoderLimits, Samples
 
 
 class EncodingService:
@@ -27,11 +27,16 @@ class EncodingService:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="encoder")
 
     @property
+    def limits(self) -> EncoderLimits:
+        """Of the clips that the encoder takes."""
+        return self._encoder.limits
+
+    @property
     def waiting(self) -> int:
         """Clips that wait or are being encoded."""
         return self._waiting
 
-    async def encode(self, samples: Samples) -> Codes:
+    async def encode(self, samples: Samples) -> Encoded:
         """See ``AudioEncoder.encode``. A cancelled call that still waits is not encoded.
 
         Raises:

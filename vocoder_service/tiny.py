@@ -1,4 +1,4 @@
-"""Small random codecs in the layout of the official checkpoints, for tests and demonstrations.
+"""Small random codecs and encoders in the layout of official checkpoints.
 
 Kernels, strides and dilations are the real ones, so hop length, sample rate and context are those
 of production; only the widths are small. The weights are random but scaled so that codes can be
@@ -27,7 +27,12 @@ from transformers import (
     XcodecConfig,
     XcodecModel,
 )
+from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
+    Qwen3OmniMoeAudioEncoderConfig,
+)
+from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import Qwen3OmniMoeAudioEncoder
 
+from vocoder_service.log_mel import BAGPIPER_FEATURES, SETTINGS_FILE, LogMel
 from vocoder_service.ssl_units import CENTROIDS, CENTROIDS_FILE, QUANTIZER_FILE
 
 _RATIOS = [8, 5, 4, 2]
@@ -183,6 +188,44 @@ def make_tiny_ssl(directory: str | Path, seed: int, units: int) -> None:
     save_file({CENTROIDS: centroids.contiguous()}, path / CENTROIDS_FILE)
     quantizer = {"layer": config.num_hidden_layers, "normalise": False}
     (path / QUANTIZER_FILE).write_text(json.dumps(quantizer) + "\n")
+
+
+def make_tiny_audio_tower(directory: str | Path, seed: int, width: int) -> None:
+    """Write an encoder of continuous audio, and the layer from it to a backbone of ``width``.
+
+    Its rows of noise have mean 0 and variance 1/4.
+    """
+    from vocoder_service.audio_tower import ADAPTOR_FILE, AudioTower
+
+    path = Path(directory)
+    config = Qwen3OmniMoeAudioEncoderConfig(
+        d_model=32,
+        encoder_layers=2,
+        encoder_attention_heads=2,
+        encoder_ffn_dim=48,
+        output_dim=24,
+        downsample_hidden_size=8,
+        n_window=50,
+        n_window_infer=800,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        encoder: Any = Qwen3OmniMoeAudioEncoder(config)
+        adaptor = nn.Linear(config.output_dim, width)
+        for part in (encoder, adaptor):
+            for name, weight in part.named_parameters():
+                if weight.dim() > 1:
+                    nn.init.normal_(weight, std=weight[0].numel() ** -0.5)
+                elif name.endswith("bias"):
+                    nn.init.normal_(weight, std=0.1)
+        tower = AudioTower(LogMel(BAGPIPER_FEATURES), encoder, adaptor)
+        rows = torch.from_numpy(tower.encode((torch.randn(2 * 16000) / 10).numpy()))
+    spread, mean = torch.std_mean(rows, dim=0)
+    adaptor.weight.data /= 2 * spread[:, None]
+    adaptor.bias.data.sub_(mean).div_(2 * spread)
+    encoder.save_pretrained(path)
+    save_file(dict(adaptor.state_dict()), path / ADAPTOR_FILE)
+    (path / SETTINGS_FILE).write_text(json.dumps(BAGPIPER_FEATURES, indent=1) + "\n")
 
 
 def _hubert(layers: int) -> HubertConfig:

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from engine_adapter.checkpoint import (
-    AUDIO_ENCODER_FOLDER,
     CODEC_FOLDER,
     CONFIG_FILE,
     SSL_FOLDER,
@@ -31,7 +30,7 @@ from engine_adapter.conversion.source import TorchCheckpoint
 from engine_adapter.conversion.staging import check_is_free, staged
 from engine_adapter.families import FAMILIES
 from engine_adapter.missing_parts import MissingPart, missing_parts
-from engine_adapter.spec import StreamSpec
+from engine_adapter.spec import AUDIO_ENCODER_FOLDER, StreamSpec
 from engine_adapter.tokenizer import read_tokenizer
 
 TRAINING_CONFIG = "config.yaml"
@@ -155,11 +154,7 @@ class Conversion:
                 (directory / path).write_text(json.dumps(config, indent=1) + "\n")
             for path, copied_from in self.copies.items():
                 _copy(copied_from, directory / path)
-            return missing_parts(
-                directory,
-                self.spec,
-                has_audio_encoder=FORMATS[self.spec.family].has_audio_encoder,
-            )
+            return missing_parts(directory, self.spec)
 
     def _entries(self, part: Part) -> list[Entry]:
         dtype = None if part == "codec" else self.dtype
@@ -232,10 +227,16 @@ def _expected(
     configs: dict[str, Mapping[str, Any]] = {CONFIG_FILE: config}
     expected: dict[Part, Shapes] = {"model": shapes.model_shapes(config, spec)}
     if any(part in plan.parts for part in _HEARING):
+        from vocoder_service.log_mel import BAGPIPER_FEATURES, SETTINGS_FILE  # slow to import
+
         audio = _audio_config(_read_json(request.audio_config))
         configs[f"{AUDIO_ENCODER_FOLDER}/{CONFIG_FILE}"] = {
             "architectures": ["Qwen3OmniMoeAudioEncoder"],
             **audio,
+        }
+        configs[f"{AUDIO_ENCODER_FOLDER}/{SETTINGS_FILE}"] = {
+            **BAGPIPER_FEATURES,
+            "feature_size": audio.get("num_mel_bins", BAGPIPER_FEATURES["feature_size"]),
         }
         expected["audio_encoder"] = shapes.audio_encoder_shapes(audio)
         expected["adaptor"] = shapes.adaptor_shapes(audio, config["hidden_size"])

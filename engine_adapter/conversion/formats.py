@@ -58,11 +58,6 @@ class Format:
     codec_head: str | None = None
     token_names: Mapping[int, str] = field(default_factory=dict)
 
-    @property
-    def has_audio_encoder(self) -> bool:
-        """Whether the checkpoint brings an encoder of continuous audio."""
-        return any(rule.part == "audio_encoder" for rule in self.rules)
-
     def rule_for(self, name: str) -> Rule | None:
         """The rule about a tensor, if there is one."""
         return next((rule for rule in self.rules if rule.target_of(name) is not None), None)

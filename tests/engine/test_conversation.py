@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from engine_adapter.conversation import Part, prompt
+from engine_adapter.conversation import Part, Prompt, prompt
 from engine_adapter.layout import Layout
 from engine_adapter.request import SpeechRequest
 from engine_adapter.spec import Output, StreamSpec
-from tests.engine.harness import RICHEST, ROOMY, Harness, Setup, check
+from tests.engine.harness import RICHEST, ROOMY, STARVED, Harness, Setup, check
 from tests.reference import conversation as by_hand
 from tests.reference.generate import Reference, ReferenceRequest
-from tests.reference.model import Row
+from tests.reference.model import PromptRow
 from tests.reference.requests import Case, required_margin
 
 pytestmark = pytest.mark.engine
 
+HIDDEN = 64  # of the tiny models
 UNCACHED = dataclasses.replace(ROOMY, prefix_cache=False)
 
 
@@ -41,14 +43,14 @@ class Asked:
     layout: Layout
     output: Output
     parts: list[Any]
-    rows: list[Row]
+    rows: Sequence[PromptRow]
 
 
 def conversations(spec: StreamSpec, shift: int = 0) -> list[Asked]:
     """A family's prompts of several parts.
 
     Args:
-        shift: of the codes of all streams but the primary one.
+        shift: of the codes of all streams but the primary one; other embeddings, too.
     """
 
     def clip(frames: int, seed: int) -> np.ndarray:
@@ -56,35 +58,51 @@ def conversations(spec: StreamSpec, shift: int = 0) -> list[Asked]:
         codes[:, 1:] = (codes[:, 1:] + shift) % [s.size for s in spec.streams[1:]]
         return codes
 
+    def heard(rows: int, seed: int) -> torch.Tensor | np.ndarray:
+        if spec.hears_embeddings:
+            generator = torch.Generator().manual_seed(2 * seed + shift)
+            return torch.randn(rows, HIDDEN, generator=generator) / 2
+        return clip(rows, seed)
+
+    def by_the_family(said: list[Any], output: Output) -> Sequence[PromptRow]:
+        if spec.hears_embeddings:
+            return by_hand.bagpiper(said, output)
+        return by_hand.dialogue(said, spoken=output == "text+audio")
+
     asked: list[Asked] = []
     if spec.transcription is not None:
-        audio = clip(90, 1)
-        rows = by_hand.opuslm_transcription(audio.tolist())
-        asked.append(Asked(spec.transcription, "text", [("user", "audio", audio)], rows))
+        said: list[Any] = [("user", "audio", heard(90, 1))]
+        written = (
+            by_the_family(said, "text")
+            if spec.hears_embeddings
+            else by_hand.opuslm_transcription(said[0][2].tolist())
+        )
+        asked.append(Asked(spec.transcription, "text", said, written))
     if spec.conversation is not None:
-        said: list[Any] = [
+        said = [
             ("user", "text", words_of(spec, 100)),
             ("assistant", "text", words_of(spec, 200)),
             ("assistant", "audio", clip(30, 2)),
             ("user", "text", words_of(spec, 300)),
+            ("user", "audio", heard(80, 3)),
         ]
-        if spec.conversation.hears:
-            said += [("user", "audio", clip(80, 3))]
         outputs: list[Output] = ["text", "text+audio"]
-        for output in outputs:
-            rows = (
-                by_hand.dialogue(said, spoken=output == "text+audio")
-                if spec.conversation.hears
-                else by_hand.bagpiper(said, output)
-            )
-            asked.append(Asked(spec.conversation, output, said, rows))
+        asked += [
+            Asked(spec.conversation, output, said, by_the_family(said, output))
+            for output in outputs
+        ]
     return asked
 
 
-def firm(reference: Reference, asked: Asked) -> Case:
+def firm(reference: Reference, asked: Asked, cfg_scale: float = 1.0) -> Case:
     for seed in range(40):
         request = ReferenceRequest(
-            asked.rows, output=asked.output, seed=seed, max_frames=25, max_text_tokens=20
+            asked.rows,
+            output=asked.output,
+            cfg_scale=cfg_scale,
+            seed=seed,
+            max_frames=25,
+            max_text_tokens=20,
         )
         result = reference.generate(request)
         if result.margin >= required_margin(result.cfg_scale):
@@ -92,11 +110,18 @@ def firm(reference: Reference, asked: Asked) -> Case:
     pytest.fail("every seed has a close decision")
 
 
+def requested_rows(spec: StreamSpec, asked: Asked) -> Prompt:
+    parts = [Part(role, content, np.asarray(value)) for role, content, value in asked.parts]
+    return prompt(spec, asked.layout, asked.output, parts)
+
+
 def requested(spec: StreamSpec, asked: Asked, case: Case) -> SpeechRequest:
-    rows = prompt(spec, asked.layout, asked.output, [Part(*part) for part in asked.parts])
+    built = requested_rows(spec, asked)
     return SpeechRequest(
-        prompt_ids=rows.tolist(),
+        prompt_ids=built.rows.tolist(),
+        embedded=built.embedded,
         output=asked.output,
+        cfg_scale=case.request.cfg_scale,
         seed=case.request.seed,
         max_frames=25 if "audio" in asked.output else None,
         max_text_tokens=20,
@@ -137,8 +162,30 @@ def test_clips_that_agree_on_the_primary_stream_share_no_blocks(
         return
     harness = harness_for(ROOMY)
     both = [conversations(spec, shift)[-1] for shift in (0, 1)]
-    assert [r[0] for r in both[0].rows] == [r[0] for r in both[1].rows]
+    primary = [requested_rows(spec, asked).rows[:, 0].tolist() for asked in both]
+    assert primary[0] == primary[1]
     cases = [firm(reference, asked) for asked in both]
     requests = [requested(spec, a, case) for a, case in zip(both, cases, strict=True)]
     check(cases * 2, harness.run(harness.one_by_one(requests * 2)))
     assert cases[0].result.raw_ids != cases[1].result.raw_ids
+
+
+@RICHEST
+def test_what_was_heard_is_heard_again_after_a_preemption(
+    harness_for: Callable[[Setup], Harness], reference: Reference
+) -> None:
+    """And read in pieces: a step takes fewer rows than a clip has."""
+    harness, spec = harness_for(STARVED), reference.spec
+    spoken = [a for shift in range(2) for a in conversations(spec, shift) if a.output != "text"]
+    asked = [(a, scale) for a in spoken for scale in (1.0, 2.0)]
+    cases = [firm(reference, a, scale) for a, scale in asked]
+    requests = [requested(spec, a, case) for (a, _), case in zip(asked, cases, strict=True)]
+    preemptions = 0
+    for _ in range(5):
+        results = harness.run(harness.together(requests * 2))
+        check(cases * 2, results)
+        preemptions += sum(result.preemptions for result in results)
+        if preemptions:
+            break
+    assert preemptions
+    harness.counters()

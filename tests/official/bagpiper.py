@@ -26,7 +26,7 @@ from vocoder_service.tiny import make_tiny_xcodec
 VOCABULARY = 256 + 151936 + 8 * 1025
 STREAMS = 8
 _EOS, _EOT = 2, 3
-_AUDIO = {
+AUDIO = {
     "num_mel_bins": 128,
     "d_model": 32,
     "encoder_layers": 2,
@@ -51,8 +51,8 @@ def write_bagpiper(folder: Path, seed: int = 0) -> OfficialCheckpoint:
         "lm_head.weight": head,
         # ESPnet adds nothing on stream 0, whatever stands there.
         "stream_emb.weight": torch.randn(STREAMS, HIDDEN, generator=generator) * 0.3,
-        "adaptor.continuous_audio.weight": torch.randn(HIDDEN, 24, generator=generator),
-        "adaptor.continuous_audio.bias": torch.randn(HIDDEN, generator=generator),
+        "adaptor.continuous_audio.weight": torch.randn(HIDDEN, 24, generator=generator) / 3,
+        "adaptor.continuous_audio.bias": torch.randn(HIDDEN, generator=generator) / 8,
     }
     state |= {f"model.{name}": tensor for name, tensor in body(config, generator).items()}
     tower = "multimodal_io_dict.continuous_audio.model.audio_tower."
@@ -66,7 +66,7 @@ def write_bagpiper(folder: Path, seed: int = 0) -> OfficialCheckpoint:
     torch.save({"module": state}, folder / "model.pt")
 
     audio_config = folder / "audio_config.json"
-    audio_config.write_text(json.dumps({"thinker_config": {"audio_config": _AUDIO}}))
+    audio_config.write_text(json.dumps({"thinker_config": {"audio_config": AUDIO}}))
     backbone, tokenizer = write_beside(folder, config)
     codec_config = str(folder / "codec" / "config.json")
     options = ("--audio-config", str(audio_config), "--codec-config", codec_config)
@@ -75,9 +75,15 @@ def write_bagpiper(folder: Path, seed: int = 0) -> OfficialCheckpoint:
 
 def _audio_tower(generator: torch.Generator) -> dict[str, Tensor]:
     with torch.device("meta"):
-        encoder = Qwen3OmniMoeAudioEncoder(Qwen3OmniMoeAudioEncoderConfig(**_AUDIO))
-    shapes = {name: tensor.shape for name, tensor in encoder.state_dict().items()}
-    return {name: torch.randn(shape, generator=generator) / 10 for name, shape in shapes.items()}
+        encoder = Qwen3OmniMoeAudioEncoder(Qwen3OmniMoeAudioEncoderConfig(**AUDIO))
+    tensors = {}
+    for name, like in encoder.state_dict().items():
+        noise = torch.randn(like.shape, generator=generator)
+        if like.dim() > 1:
+            tensors[name] = noise * like[0].numel() ** -0.5
+        else:
+            tensors[name] = noise / 10 + float(name.endswith("weight"))  # norms are near 1
+    return tensors
 
 
 def _bfloat16(tensor: Tensor) -> Tensor:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
+    Qwen3OmniMoeAudioEncoderConfig,
+)
+from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import Qwen3OmniMoeAudioEncoder
 
 from engine_adapter.checkpoint import STREAM_EMBEDDING
 from engine_adapter.families import FAMILIES
+from tests.official.bagpiper import AUDIO
 from tests.official.checkpoint import OfficialCheckpoint
+from tests.reference.log_mel import log_mel
 from tests.reference.model import Model
 
 
@@ -23,6 +31,21 @@ def official_model(checkpoint: OfficialCheckpoint) -> Model:
     rope = {"rope_type": "default", "rope_theta": config.pop("rope_theta")}
     config |= {"vocab_size": spec.vocab_size, "rope_parameters": rope}
     return Model.of(spec, config, tensors)
+
+
+@torch.inference_mode()
+def heard(checkpoint: OfficialCheckpoint, samples: NDArray[np.float32]) -> Tensor:
+    """Rows ``[N, H]`` that Bagpiper's official file makes of a clip at 16 kHz, in float32."""
+    state = {n: t.float() for n, t in torch.load(checkpoint.file)["module"].items()}
+    prefix = "multimodal_io_dict.continuous_audio.model.audio_tower."
+    tower = Qwen3OmniMoeAudioEncoder(Qwen3OmniMoeAudioEncoderConfig(**AUDIO))
+    tower.load_state_dict(
+        {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
+    )
+    features = torch.from_numpy(log_mel(samples)).float()
+    encoded = tower.eval()(features, feature_lens=torch.tensor([features.shape[1]]))
+    adaptor = "adaptor.continuous_audio."
+    return encoded.last_hidden_state @ state[adaptor + "weight"].T + state[adaptor + "bias"]
 
 
 def _bagpiper(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.reference.model import Row
+from torch import Tensor
 
-Turn = tuple[str, str, Sequence[int] | Sequence[Sequence[int]]]
-"""Role, ``text``, ``audio`` or ``speaker``, and text ids or aligned codes of all streams."""
+from tests.reference.model import PromptRow, Row
+
+Turn = tuple[str, str, Sequence[int] | Sequence[Sequence[int]] | Tensor]
+"""Role, ``text``, ``audio`` or ``speaker``, and text ids, aligned codes of all streams, or, of what
+Bagpiper's users say, embeddings."""
 
 _SSL, _CODEC, _STREAMS = 256, 5256, 9
 
@@ -55,19 +58,21 @@ def dialogue_cloning(text: Sequence[int], speaker: Sequence[Sequence[int]]) -> l
     return _delayed([_mark(5), _mark(89), *voice, *said, _mark(10)])
 
 
-def bagpiper(turns: Sequence[Turn], answer: str) -> list[Row]:
+def bagpiper(turns: Sequence[Turn], answer: str) -> list[PromptRow]:
     """Turns of Bagpiper, up to the answer.
 
     Args:
         answer: ``audio`` ends with the assistant's mark, others with that of text too.
     """
     roles = [role for role, _, _ in turns] + ["assistant"]
-    rows: list[Row] = [[1, *[0] * 7]]
+    rows: list[PromptRow] = [[1, *[0] * 7]]
     for i, (role, content, value) in enumerate(turns):
         rows.append([{"system": 4, "user": 5, "assistant": 6}[role], *[0] * 7])
         if content == "text":
             rows.append([7, *[0] * 7])
             rows += [[int(x), *[0] * 7] for x in value]  # type: ignore[arg-type]
+        elif isinstance(value, Tensor):
+            rows += [[8, *[0] * 7], *value]
         else:
             rows.append([8, *[0] * 7])
             for r in range(len(value) + 7):

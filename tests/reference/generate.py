@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine_adapter.spec import Output, StreamSpec
 from tests.reference.margin import margin
-from tests.reference.model import Context, Model, Row
+from tests.reference.model import Context, Model, PromptRow, Row
 from tests.reference.sample import Sampling, draw
 
 FinishReason = Literal["stop", "length"]
@@ -24,7 +24,7 @@ class ReferenceRequest:
 
     Attributes:
         prompt: rows of ``S`` ids; see :func:`plain_rows` for plain ids and
-            :func:`text_prompt` for a text.
+            :func:`text_prompt` for a text. A row that is heard is its embedding.
         output: what to write.
         cfg_scale: ``w`` of the guidance; 1 is none, ``None`` the family's default.
         unconditional_ids: guidance prompt as plain ids; ``None`` for the family's.
@@ -37,7 +37,7 @@ class ReferenceRequest:
         max_text_tokens: text ids at most, at least 1.
     """
 
-    prompt: Sequence[Row]
+    prompt: Sequence[PromptRow]
     output: Output = "audio"
     cfg_scale: float | None = None
     unconditional_ids: Sequence[int] | None = None

@@ -22,6 +22,8 @@ from engine_adapter.checkpoint import STREAM_EMBEDDING, ModelDirectory
 from engine_adapter.spec import StreamSpec
 
 Row = Sequence[int]
+PromptRow = Row | Tensor
+"""Ids of all streams, or the embedding ``[H]`` of a row that is heard."""
 
 _BODIES = {
     "qwen3": (Qwen3Config, Qwen3Model),
@@ -114,16 +116,21 @@ class Model:
         """Logits of ``text_ids``: ``[H]`` to ``[C]``."""
         return self._text_head @ hidden
 
-    def embed(self, rows: Sequence[Row]) -> Tensor:
-        """Input embeddings of rows of ids: ``[N][S]`` to ``[N, H]``."""
-        ids = torch.tensor([list(row) for row in rows])
+    def embed(self, rows: Sequence[PromptRow]) -> Tensor:
+        """Input embeddings of rows: ``[N][S]`` to ``[N, H]``."""
+        nothing = [0] * self.spec.num_streams
+        ids = torch.tensor([nothing if isinstance(row, Tensor) else list(row) for row in rows])
         if self.spec.pad_embedding == "pad":
             for s, stream in enumerate(self.spec.streams[1:], start=1):
                 ids[:, s][ids[:, s] == 0] = stream.pad_id
         embedded = self._embedding[ids]
         if self.spec.pad_embedding == "zero":
             embedded[:, 1:][ids[:, 1:] == 0] = 0
-        return embedded.sum(dim=1)
+        summed = embedded.sum(dim=1)
+        for i, row in enumerate(rows):
+            if isinstance(row, Tensor):
+                summed[i] = row
+        return summed
 
     def run(self, embedded: Tensor, cache: DynamicCache) -> Tensor:
         """Hidden state after the final norm, of the last row: ``[N, H]`` to ``[H]``."""
@@ -137,11 +144,11 @@ class Context:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._cache = DynamicCache()
-        self._unread: list[Row] = []
+        self._unread: list[PromptRow] = []
         self._hidden: Tensor | None = None
         self.length = 0  # rows appended
 
-    def append(self, rows: Sequence[Row]) -> None:
+    def append(self, rows: Sequence[PromptRow]) -> None:
         """Adds rows, ``[N][S]``."""
         self._unread.extend(rows)
         self.length += len(rows)

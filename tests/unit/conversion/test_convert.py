@@ -71,7 +71,7 @@ def test_the_configuration_is_that_of_the_backbone(official: Official, tmp_path:
     assert "eos_token_id" not in config  # the backbone's own means nothing here
 
 
-def test_the_audio_encoder_of_bagpiper_is_kept(official: Official, tmp_path: Path) -> None:
+def test_the_audio_encoder_of_bagpiper(official: Official, tmp_path: Path) -> None:
     checkpoint = official(write_bagpiper)
     assert main([*checkpoint.arguments, "--out", str(tmp_path)]) == 0
     state = torch.load(checkpoint.file, weights_only=True)["module"]
@@ -84,6 +84,9 @@ def test_the_audio_encoder_of_bagpiper_is_kept(official: Official, tmp_path: Pat
     assert torch.equal(adaptor["bias"], state["adaptor.continuous_audio.bias"])
     config = json.loads((tmp_path / "audio_encoder" / "config.json").read_text())
     assert (config["d_model"], config["output_dim"]) == (32, 24)
+    features = json.loads((tmp_path / "audio_encoder" / "preprocessor_config.json").read_text())
+    assert (features["feature_size"], features["do_normalize"]) == (128, True)
+    assert ModelDirectory.open(tmp_path).audio_encoder == tmp_path / "audio_encoder"
 
 
 def test_the_codec_of_bagpiper_is_served_unless_another_is_given(

@@ -70,7 +70,8 @@ class StandIn:
 
 
 class Front:
-    """A front end with the models ``demo``, ``bagpiper``, ``opuslm`` and ``dialogue``."""
+    """A front end with the models ``demo``, ``bagpiper``, ``opuslm`` and ``dialogue``; the second
+    lacks its audio encoder."""
 
     def __init__(self, store: Path, events: Script = SPOKEN, **service: Any) -> None:
         self.engines = StandIn(events)
@@ -82,7 +83,9 @@ class Front:
             ("dialogue", "opuslm-dialogue"),
         ):
             settings = ModelSettings(id=name, path="nowhere")
-            card = ModelCard.of(settings, FAMILIES[family], ModelAudio(RATE, f"encoder-{name}"))
+            spec = FAMILIES[family]
+            directory = store.parent if spec.hears_embeddings else None
+            card = ModelCard.of(settings, spec, ModelAudio(RATE, f"encoder-{name}"), directory)
             models.append(ServedModel(card, self.engines, self.engines))
         self.catalog = Catalog(models, ServiceSettings(store=str(store), **service), created=1)
         transport = httpx.ASGITransport(create_app(self.catalog), raise_app_exceptions=False)

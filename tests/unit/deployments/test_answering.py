@@ -18,10 +18,12 @@ from engine_adapter.families import FAMILIES
 from engine_adapter.request import Chunk, RequestError, SpeechRequest, resolve
 from vocoder_service.actor import CodecInfo, Decoded
 from vocoder_service.busy import EncoderBusy
+from vocoder_service.encoder import EncoderLimits
 from vocoder_service.windows import WindowSchedule
 
 SPEC = FAMILIES["opuslm-dialogue"]
 CODEC = CodecInfo(16_000, 320, 8, 1024, 10)
+LIMITS = EncoderLimits(320)
 SECOND = Clip(np.zeros(16_000, np.float32))
 
 
@@ -109,8 +111,10 @@ def vocoding(vocoder: Vocoder, schedule: WindowSchedule | None = None) -> Vocodi
     return Vocoding(vocoder, CODEC, schedule or WindowSchedule(), first)
 
 
-async def events_of(engine: Any, vocoder: Vocoder, asked: AnswerCall) -> list[Any]:
-    answerer = Answerer(engine, vocoder, vocoding(vocoder, WindowSchedule(4, 1.5, 16)))
+async def events_of(
+    engine: Any, vocoder: Vocoder, asked: AnswerCall, limits: EncoderLimits | None = LIMITS
+) -> list[Any]:
+    answerer = Answerer(engine, vocoder, vocoding(vocoder, WindowSchedule(4, 1.5, 16)), limits)
     return [event async for event in answerer.answer(asked)]
 
 
@@ -151,7 +155,7 @@ async def test_a_limit_that_is_just_reached_cuts_nothing() -> None:
 
 async def test_leaving_ends_everything() -> None:
     engine, vocoder = Engine(), Vocoder()
-    answerer = Answerer(engine, vocoder, vocoding(vocoder))  # type: ignore[arg-type]
+    answerer = Answerer(engine, vocoder, vocoding(vocoder), LIMITS)  # type: ignore[arg-type]
     answers = answerer.answer(call(HELLO))
     async for event in answers:
         if isinstance(event, TextPiece):
@@ -193,6 +197,34 @@ async def test_audio_that_cannot_fit_is_not_even_encoded() -> None:
     assert vocoder.clips == 0
 
 
+async def test_a_clip_that_the_encoder_cannot_hear_is_not_even_encoded() -> None:
+    vocoder = Vocoder()
+    asked = call(CallPart("user", "audio", SECOND))
+    *_, last = await events_of(Engine(), vocoder, asked, EncoderLimits(320, 8000))
+    assert (last.status, last.param) == (400, "messages")
+    assert "longer than the model can hear at once: 0.5 s" in last.message
+    *_, last = await events_of(Engine(), vocoder, asked, None)
+    assert (last.status, last.param) == (400, "messages")
+    assert "lacks the encoder" in last.message
+    assert vocoder.clips == 0
+
+
+async def test_audio_that_is_embedded() -> None:
+    """Its rows stand in the prompt as zeros, and their embeddings beside it."""
+    engine, vocoder = Engine(), Vocoder()
+    engine.spec = FAMILIES["bagpiper"]
+    clip = np.full((13, 5), 0.5, np.float32)
+    vocoder.encode = Remote(lambda _: clip)
+    asked = call(CallPart("user", "text", "Hi"), CallPart("user", "audio", SECOND), output="text")
+    *_, last = await events_of(engine, vocoder, asked, EncoderLimits(1280))
+    assert isinstance(last, Answered)
+    assert (last.prompt_frames, last.prompt_tokens) == (13, 1 + (2 + 2 + 1) + (2 + 13 + 1) + 2)
+    [request] = engine.asked
+    assert request.embedded is not None
+    assert request.embedded.positions.tolist() == list(range(8, 21))
+    assert np.array_equal(request.embedded.embeddings, clip)
+
+
 async def test_an_encoder_without_room_is_429() -> None:
     asked = call(CallPart("user", "audio", SECOND))
     *_, last = await events_of(Engine(), Vocoder(busy=True), asked)
@@ -200,12 +232,13 @@ async def test_an_encoder_without_room_is_429() -> None:
 
 
 def test_a_recorded_voice_needs_a_family_that_clones() -> None:
-    answerer = Answerer(Engine(), Vocoder(), vocoding(Vocoder()))  # type: ignore[arg-type]
+    vocoder, engine = Vocoder(), Engine()
+    answerer = Answerer(engine, vocoder, vocoding(vocoder), LIMITS)  # type: ignore[arg-type]
     speaker = np.zeros((3, 9), np.int32)
     rows = answerer.cloning_prompt("Hi", speaker)
     assert len(rows) == 2 + (2 + 500 + 8) + (2 + 2 + 8) + 1
     bagpiper: Any = SimpleNamespace(spec=FAMILIES["bagpiper"])
-    answerer = Answerer(bagpiper, Vocoder(), vocoding(Vocoder()))
+    answerer = Answerer(bagpiper, vocoder, vocoding(vocoder), None)
     with pytest.raises(RequestError) as error:
         answerer.cloning_prompt("Hi", speaker)
     assert error.value.param == "voice"

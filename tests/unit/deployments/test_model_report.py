@@ -12,6 +12,7 @@ from demo_voice.recipe import MODEL
 from deployments.cli import main
 from engine_adapter.tiny import make_tiny
 from tests.unit.vocoder import espnet_dac
+from vocoder_service.tiny import make_tiny_audio_tower
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +47,18 @@ def test_the_demonstration_voice(capsys: pytest.CaptureFixture[str]) -> None:
 def test_as_text(bagpiper: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(bagpiper)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    found = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
+    found = {line[:15].strip(): " ".join(line[15:].split()) for line in lines}
     assert found["family"] == "bagpiper"
-    assert found["abilities"] == "speaks, converses, takes_instructions"
+    assert found["abilities"] == (
+        "speaks, converses, transcribes, understands_audio, takes_instructions"
+    )
     assert found["writes"] == "audio, text, text+audio"
     assert found["backbone"] == "Qwen3ForCausalLM, 2 layers, hidden 64, 4096 positions"
     assert found["vocabulary"] == "160392 ids, text 256..152191"
     assert found["codec"].startswith("type xcodec, sample rate 16000, frame rate 50.0")
-    assert found["missing"] == "audio_encoder/: it does not hear"
+    hearing = "type qwen3_omni_moe_audio_encoder, sample rate 16000, seconds 300.0"
+    assert found["audio encoder"] == hearing
+    assert "missing" not in found
 
 
 def test_what_is_missing_or_damaged(
@@ -62,10 +67,13 @@ def test_what_is_missing_or_damaged(
     model = Path(shutil.copytree(bagpiper, tmp_path / "model"))
     shutil.rmtree(model / "tokenizer")
     (model / "codec" / "model.safetensors").unlink()
+    (model / "audio_encoder" / "preprocessor_config.json").unlink()
     assert main(["inspect", str(model), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["tokenizer"] is None
     assert "no model*.safetensors" in found["codec"]["error"]
+    assert found["audio_encoder"] is None
+    assert found["abilities"] == ["speaks", "converses", "takes_instructions"]
     assert {part["path"] for part in found["missing"]} == {
         "tokenizer/tokenizer.json",
         "audio_encoder/",
@@ -75,6 +83,17 @@ def test_what_is_missing_or_damaged(
     assert main(["inspect", str(model), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["codec"]["type"] == "espnet"
+
+
+def test_an_audio_encoder_of_another_model(
+    bagpiper: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = Path(shutil.copytree(bagpiper, tmp_path / "model"))
+    shutil.rmtree(model / "audio_encoder")
+    make_tiny_audio_tower(model / "audio_encoder", seed=0, width=65)
+    assert main(["inspect", str(model), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "65 wide, the model's 64" in found["audio_encoder"]["error"]
 
 
 def test_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,9 +158,10 @@ async def test_what_cannot_be_done_is_refused_by_name(
 
 
 async def test_a_missing_ability_is_named(front: Front) -> None:
-    error = error_of(await send(front, model="demo"))
-    assert error["code"] == "ability_missing"
-    assert "'transcribes'" in error["message"]
+    for model in ("demo", "bagpiper"):
+        error = error_of(await send(front, model=model))
+        assert error["code"] == "ability_missing"
+        assert "'transcribes'" in error["message"]
 
 
 async def test_long_recordings_are_refused(tmp_path: Path) -> None:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from engine_adapter.conversation import PARAM, Part, cloning_parts, prompt
 from engine_adapter.families import FAMILIES
 from engine_adapter.layout import Layout, Segment
 from engine_adapter.request import RequestError, SpeechRequest, resolve
 from engine_adapter.spec import Output, SpecError, StreamSpec
-from engine_adapter.wire import pack_auxiliary, prompt_salt
+from engine_adapter.wire import WireRequest, pack_auxiliary, prompt_salt
 from tests.reference import conversation as by_hand
-from tests.reference.model import Row
+from tests.reference.model import PromptRow
 
 BAGPIPER, OPUSLM, DIALOGUE, DEMO = (
     FAMILIES[name] for name in ("bagpiper", "opuslm", "opuslm-dialogue", "demo")
@@ -39,6 +43,13 @@ def texts(spec: StreamSpec) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(spec.text.first_id, spec.text.end - 1), min_size=1, max_size=9)
 
 
+def embeddings_of(rows: int, seed: int) -> Tensor:
+    return torch.randn(rows, 5, generator=torch.Generator().manual_seed(seed))
+
+
+heard = st.builds(embeddings_of, st.integers(1, 20), st.integers(0, 2**32))
+
+
 def turns(spec: StreamSpec) -> st.SearchStrategy[list[tuple[str, str, Any]]]:
     """Any parts that the family's conversation has, in any order."""
     assert spec.conversation is not None
@@ -46,18 +57,37 @@ def turns(spec: StreamSpec) -> st.SearchStrategy[list[tuple[str, str, Any]]]:
         st.tuples(
             st.just(segment.role),
             st.just(segment.content),
-            texts(spec) if segment.content == "text" else clips(spec),
+            texts(spec)
+            if segment.content == "text"
+            else heard
+            if segment.embedded
+            else clips(spec),
         )
         for segment in spec.conversation.segments
     ]
     return st.lists(st.one_of(one), min_size=1, max_size=4)
 
 
-def built(spec: StreamSpec, layout: Layout | None, output: Output, parts: list[Any]) -> list[Row]:
+def built(
+    spec: StreamSpec, layout: Layout | None, output: Output, parts: list[Any]
+) -> list[PromptRow]:
+    """A prompt's rows: ids, or, where they are zeros instead of which it has one, an embedding."""
     assert layout is not None
-    rows = prompt(spec, layout, output, [Part(*part) for part in parts])
-    assert rows.dtype == np.int32
-    return rows.tolist()
+    made = prompt(
+        spec, layout, output, [Part(part[0], part[1], np.asarray(part[2])) for part in parts]
+    )
+    assert made.rows.dtype == np.int32
+    rows: list[PromptRow] = made.rows.tolist()
+    if made.embedded is not None:
+        assert not made.rows[made.embedded.positions].any()
+        for position, row in zip(made.embedded.positions, made.embedded.embeddings, strict=True):
+            rows[position] = torch.from_numpy(row)
+    return rows
+
+
+def plain(rows: Sequence[PromptRow]) -> list[Any]:
+    """Rows that can be compared."""
+    return [row.tolist() if isinstance(row, Tensor) else list(row) for row in rows]
 
 
 FEW = settings(max_examples=30)
@@ -76,7 +106,7 @@ def test_turns_of_the_dialogue_model(data: st.DataObject, output: Output) -> Non
 def test_turns_of_bagpiper(data: st.DataObject, output: Output) -> None:
     said = data.draw(turns(BAGPIPER))
     expected = by_hand.bagpiper(said, output)
-    assert built(BAGPIPER, BAGPIPER.conversation, output, said) == expected
+    assert plain(built(BAGPIPER, BAGPIPER.conversation, output, said)) == plain(expected)
 
 
 @given(clips(OPUSLM))
@@ -93,7 +123,8 @@ def test_a_voice_to_imitate(data: st.DataObject, frames: int) -> None:
     for spec, expected in ((OPUSLM, by_hand.opuslm_cloning), (DIALOGUE, by_hand.dialogue_cloning)):
         words = data.draw(texts(spec))
         assert spec.cloning is not None
-        rows = prompt(spec, spec.cloning, "audio", cloning_parts(spec.cloning, words, speaker))
+        parts = cloning_parts(spec.cloning, words, speaker)
+        rows = prompt(spec, spec.cloning, "audio", parts).rows
         assert rows.tolist() == expected(words, speaker.tolist())
 
 
@@ -144,9 +175,16 @@ def test_one_turn_of_text_is_the_prompt_of_that_text(spec: StreamSpec, output: O
 @given(st.data())
 def test_every_prompt_is_a_valid_request(data: st.DataObject) -> None:
     spec = data.draw(st.sampled_from([BAGPIPER, DIALOGUE]))
-    rows = built(spec, spec.conversation, "text+audio", data.draw(turns(spec)))
-    request = SpeechRequest(prompt_ids=rows, output="text+audio")
-    assert resolve(request, spec, None).prompt.tolist() == rows
+    said: list[Any] = data.draw(turns(spec))
+    assert spec.conversation is not None
+    parts = [Part(role, content, np.asarray(value)) for role, content, value in said]
+    made = prompt(spec, spec.conversation, "text+audio", parts)
+    request = SpeechRequest(
+        prompt_ids=made.rows.tolist(), embedded=made.embedded, output="text+audio"
+    )
+    resolved = resolve(request, spec, None)
+    assert resolved.prompt.tolist() == made.rows.tolist()
+    assert resolved.embedded is made.embedded
 
 
 def test_clips_that_agree_on_stream_0_have_different_salts() -> None:
@@ -162,11 +200,29 @@ def test_clips_that_agree_on_stream_0_have_different_salts() -> None:
     assert None not in salts
 
 
+def test_clips_of_one_length_have_different_salts() -> None:
+    """Embedded rows have the same ids whatever is heard."""
+    assert BAGPIPER.transcription is not None
+    salts = []
+    for seed in (1, 1, 2):
+        clip = embeddings_of(40, seed).numpy()
+        made = prompt(BAGPIPER, BAGPIPER.transcription, "text", [Part("user", "audio", clip)])
+        request = SpeechRequest(
+            prompt_ids=made.rows.tolist(), embedded=made.embedded, output="text"
+        )
+        salts.append(WireRequest.of(resolve(request, BAGPIPER, None), room=99).salt)
+    assert salts[0] == salts[1] != salts[2]
+    assert None not in salts
+
+
 AUDIO = codes_of(DIALOGUE, 3, 0)
 BAD: list[tuple[str, StreamSpec, Output, list[Any]]] = [
     ("nothing", DIALOGUE, "text", []),
     ("text of nobody", DIALOGUE, "text", [("system", "text", [13450])]),
     ("audio that is no codes", BAGPIPER, "text", [("user", "audio", codes_of(BAGPIPER, 3, 0))]),
+    ("no rows", BAGPIPER, "text", [("user", "audio", np.zeros((0, 5), np.float32))]),
+    ("no number", BAGPIPER, "text", [("user", "audio", np.full((2, 5), np.nan, np.float32))]),
+    ("doubles", BAGPIPER, "text", [("user", "audio", np.zeros((2, 5)))]),
     ("no words", DIALOGUE, "text", [("user", "text", [])]),
     ("no frames", DIALOGUE, "text", [("user", "audio", AUDIO[:0])]),
     ("a stream missing", DIALOGUE, "text", [("user", "audio", AUDIO[:, 1:])]),
@@ -193,10 +249,27 @@ def test_an_answer_that_a_layout_does_not_have_is_refused() -> None:
 
 def test_abilities() -> None:
     assert DEMO.abilities == ("speaks",)
-    assert BAGPIPER.abilities == ("speaks", "converses", "takes_instructions")
+    assert BAGPIPER.abilities == (
+        "speaks",
+        "converses",
+        "transcribes",
+        "understands_audio",
+        "takes_instructions",
+    )
     assert OPUSLM.abilities == ("speaks", "transcribes", "clones", "understands_audio")
     assert DIALOGUE.abilities == ("speaks", "converses", "clones", "understands_audio")
-    assert [s.takes_audio for s in (DEMO, BAGPIPER, OPUSLM, DIALOGUE)] == [False, False, True, True]
+    families = (DEMO, BAGPIPER, OPUSLM, DIALOGUE)
+    assert [spec.takes_audio for spec in families] == [False, True, True, True]
+    assert [spec.hears_embeddings for spec in families] == [False, True, False, False]
+
+
+def test_without_its_encoder_a_family_of_embeddings_does_not_hear(tmp_path: Path) -> None:
+    assert BAGPIPER.abilities_in(tmp_path) == ("speaks", "converses", "takes_instructions")
+    (tmp_path / "audio_encoder").mkdir()
+    for name in ("config.json", "preprocessor_config.json"):
+        assert BAGPIPER.abilities_in(tmp_path) == ("speaks", "converses", "takes_instructions")
+        (tmp_path / "audio_encoder" / name).touch()
+    assert BAGPIPER.abilities_in(tmp_path) == BAGPIPER.abilities
 
 
 def test_a_file_from_before_layouts_is_read() -> None:
@@ -208,6 +281,7 @@ def test_a_file_from_before_layouts_is_read() -> None:
 
 LAYOUT = DIALOGUE.conversation
 assert LAYOUT is not None
+HEARD = Segment("user", "audio", (9, 34), embedded=True)
 SPEAKER = Segment("system", "speaker", (37,), drain=8)
 
 
@@ -223,6 +297,10 @@ SPEAKER = Segment("system", "speaker", (37,), drain=8)
         {"cloning": replace(LAYOUT, answers={"text": (10,)})},
         {"cloning": Layout((5,), (Segment("user", "text", (35,)),), {"audio": ()})},
         {"cloning": Layout((5,), (SPEAKER,), {"text+audio": ()})},
+        {"conversation": replace(LAYOUT, segments=(replace(HEARD, role="assistant"),))},
+        {"conversation": replace(LAYOUT, segments=(replace(HEARD, content="text"),))},
+        {"conversation": replace(LAYOUT, segments=(replace(HEARD, drain=8),))},
+        {"conversation": replace(LAYOUT, segments=(HEARD, SPEAKER))},
     ],
 )
 def test_layouts_that_contradict_themselves_are_refused(changes: dict[str, Any]) -> None:
