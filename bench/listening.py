@@ -15,6 +15,7 @@ import statistics
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ from demo_voice.client import Card, Client, Request, connect
 from demo_voice.figures import Playback
 from demo_voice.texts import held_out
 from deployments.commands import CommandError
+from deployments.metrics import definitions as d
+from deployments.metrics import emit
+from deployments.metrics.sinks import PrometheusSink
 
 WARM_UP = 2
 """Streams before the first that counts."""
@@ -125,6 +129,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if options.output is not None:
         options.output.write_text(json.dumps(_to_json(loads), indent=1) + "\n")
+    if options.metrics is not None:
+        options.metrics.write_text(metrics(loads, options.model))
     print(table(loads))
     return 0
 
@@ -139,6 +145,7 @@ def _parser() -> argparse.ArgumentParser:
         "--guidance", nargs="+", type=float, metavar="SCALE", help="default: the model's own"
     )
     parser.add_argument("--output", type=Path, metavar="FILE.json")
+    parser.add_argument("--metrics", type=Path, metavar="FILE.prom", help="as docs/metrics.md says")
     return parser
 
 
@@ -154,6 +161,30 @@ async def _run(options: argparse.Namespace) -> list[Load]:
                 progress(f"{streams} streams at guidance {scale:g}: load average {average:.1f}")
                 loads.append(load)
     return loads
+
+
+def metrics(loads: Sequence[Load], model: str) -> str:
+    """What was heard, under the names of the service's own metrics, in Prometheus's format."""
+    sink = PrometheusSink()
+    with emit.using(sink, model=model):
+        for load in loads:
+            guided = str(load.cfg_scale > 1).lower()
+            for heard in load.heard:
+                _emit(heard, guided)
+    return sink.text()
+
+
+def _emit(heard: Playback, guided: str) -> None:
+    emit.observe(
+        d.TIME_TO_FIRST_AUDIO, heard.first_audio, endpoint="/v1/audio/speech", guided=guided
+    )
+    labels = {"task": "speech", "guided": guided}
+    emit.observe(d.REAL_TIME_FACTOR, heard.real_time_factor, **labels)
+    emit.observe(d.UNDERRUN_SECONDS, heard.underrun, **labels)
+    emit.observe(d.AUDIO_LENGTH, heard.audio_seconds, **labels)
+    emit.add(d.AUDIO_SECONDS, heard.audio_seconds, **labels)
+    for gap in (b - a for a, b in pairwise(heard.arrivals)):
+        emit.observe(d.AUDIO_GAP_SECONDS, gap, **labels)
 
 
 def _to_json(loads: Sequence[Load]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deployments.commands import CommandError
 
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, type=Path, help="JSON lines to write")
     parser.add_argument("--wav-dir", type=Path, help="write ID.wav for every answer with audio")
     parser.add_argument("--stats", type=Path, help="write counters of the whole run")
+    parser.add_argument("--metrics", type=Path, help="write them in Prometheus's text format")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--max-rows", type=int, default=64, help="rows of a step")
     parser.add_argument("--kv-blocks", type=int, help="size of the KV cache")
@@ -72,7 +73,7 @@ async def _generate(options: argparse.Namespace, config: EngineConfig) -> None:
 
     from deployments.offline import Answers
 
-    for written in filter(None, (options.output, options.stats)):
+    for written in filter(None, (options.output, options.stats, options.metrics)):
         if written.exists() and written.samefile(options.requests):
             raise CommandError(f"{written}: would overwrite the requests")
         if not written.absolute().parent.is_dir():
@@ -101,6 +102,19 @@ async def _generate(options: argparse.Namespace, config: EngineConfig) -> None:
         print(f"{answers.failed} of {lines} requests failed: see their error", file=sys.stderr)
     if options.stats is not None:
         options.stats.write_text(json.dumps(stats, indent=1) + "\n")
+    if options.metrics is not None:
+        options.metrics.write_text(_metrics(options.model, engine, stats))
+
+
+def _metrics(model: str, engine: SpeechEngine, stats: dict[str, Any]) -> str:
+    from deployments.metrics import emit
+    from deployments.metrics.engine_figures import EngineFigures
+    from deployments.metrics.sinks import PrometheusSink
+
+    sink = PrometheusSink()
+    with emit.using(sink, model=model):
+        EngineFigures(engine.config.max_rows, engine.kv_blocks).emit(stats)
+    return sink.text()
 
 
 def _start(config: EngineConfig, *, wants_audio: bool) -> tuple[SpeechEngine, Vocoder | None]:

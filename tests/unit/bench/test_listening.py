@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.listening import Load, budget, continuous, percentile, table
+from bench.listening import Load, budget, continuous, metrics, percentile, table
 from demo_voice.client import server_timing
 from demo_voice.figures import Playback
 
@@ -48,3 +48,14 @@ def test_the_table() -> None:
     assert lines[2] == (
         "| 4 | 1.5 | 10 | 20 | 200 | 50 | 20 | 300 | 300 | 0.65 | 0.69 | 70 | 50% | 100% |"
     )
+
+
+def test_the_metrics_have_the_names_and_buckets_of_the_service() -> None:
+    streams = tuple(heard(0.3, late) for late in (-0.2, 0.02, 0.07, 0.2))
+    text = metrics([Load(4, 1.5, streams)], "demo").splitlines()
+    series = dict(line.rsplit(" ", 1) for line in text if not line.startswith("#"))
+    rest = 'model="demo",task="speech"}'
+    assert series['speechlm_audio_seconds_total{guided="true",' + rest] == "8.0"
+    for bound in (0.05, 0.1):
+        below = series[f'speechlm_underrun_seconds_bucket{{guided="true",le="{bound}",' + rest]
+        assert float(below) / len(streams) == continuous(streams, bound)
