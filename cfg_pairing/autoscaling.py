@@ -69,6 +69,7 @@ class ScalingState:
 
     Attributes:
         at: time of the last decision.
+        decided: what it was.
         rows: that were needed then, on average of the last ``smooth_seconds``.
         above: since when more replicas are wanted; None: they are not.
         enough: times and answers of the last ``down_seconds``; an answer is left out if a later
@@ -77,6 +78,7 @@ class ScalingState:
     """
 
     at: float
+    decided: int
     rows: float
     above: float | None
     enough: tuple[tuple[float, int], ...]
@@ -96,13 +98,14 @@ def decide(
     Args:
         replicas: those that run.
         homeless: requests that have found no replica yet.
-        target: what was decided before; more than run while some are starting.
+        target: what was decided before, here or, from no replica to the first, by Serve itself;
+            more than run while some are starting.
         state: what came with that decision; None: there was none.
     """
     rows = homeless + sum(replica.rows for replica in replicas)
     if state is None:
         # What was before is not known: it may have needed what there is.
-        state = ScalingState(now, rows, None, ((now, target),), now)
+        state = ScalingState(now, target, rows, None, ((now, target),), now)
     weight = 1 - math.exp(-(now - state.at) / policy.smooth_seconds)
     smooth = state.rows + weight * (rows - state.rows)
     if smooth < _NO_ROWS:
@@ -122,11 +125,11 @@ def decide(
     )
     answers += ((now, enough),)
     decision = min(decision, max(n for _, n in answers))
-    busy = now if rows else state.busy
+    busy = now if rows or target > state.decided else state.busy
     idle = now - busy >= policy.idle_seconds
     lowest = policy.min_replicas if idle else max(1, policy.min_replicas)
     decision = min(policy.max_replicas, max(lowest, decision))
-    return decision, ScalingState(now, smooth, above, answers, busy)
+    return decision, ScalingState(now, decision, smooth, above, answers, busy)
 
 
 def _rows(rows: float, capacity: float, use: float) -> int:

@@ -16,6 +16,7 @@ from deployments.settings import AutoscalingSettings
 
 _POLICY = "deployments.autoscaling:RowScaling"
 _REPORT_SECONDS = 2
+_LOOK_BACK_SECONDS = 12  # only the last value counts; Serve wants more than ten
 REPLICA_ENVIRONMENT = {"RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S": str(_REPORT_SECONDS)}
 """Of replicas: how often they report what ``signals_of`` reads."""
 _STATE = "speechlm"
@@ -36,7 +37,7 @@ class RowScaling:
         state: ScalingState | None = context.policy_state.get(_STATE)
         decision, state = decide(
             self._policy,
-            signals_of(context.aggregated_metrics or {}),
+            signals_of(context.raw_metrics or {}),
             context.total_queued_requests or 0,
             context.target_num_replicas,
             context.current_time,
@@ -45,17 +46,17 @@ class RowScaling:
         return decision, {_STATE: state}
 
 
-def signals_of(metrics: dict[str, dict[Any, float]]) -> list[ReplicaSignals]:
-    """The signals of all replicas that have reported.
+def signals_of(metrics: dict[str, dict[Any, Any]]) -> list[ReplicaSignals]:
+    """The latest signals of all replicas that have reported.
 
     Args:
-        metrics: by name, then by replica, as ``EngineReplica.record_autoscaling_stats`` gave
-            them; there may be others.
+        metrics: by name, then by replica, Serve's series of what
+            ``EngineReplica.record_autoscaling_stats`` gave; there may be others.
     """
     names = ReplicaSignals.__dataclass_fields__
     replicas = set.intersection(*(set(metrics.get(name, ())) for name in names))
     return [
-        ReplicaSignals(**{name: metrics[name][replica] for name in names})
+        ReplicaSignals(**{name: metrics[name][replica][-1].value for name in names})
         for replica in sorted(replicas, key=str)
     ]
 
@@ -68,6 +69,6 @@ def config_of(settings: AutoscalingSettings) -> AutoscalingConfig:
         max_replicas=settings.max_replicas,
         upscale_delay_s=0,
         downscale_delay_s=0,
-        look_back_period_s=2 * _REPORT_SECONDS,
+        look_back_period_s=_LOOK_BACK_SECONDS,
         policy=AutoscalingPolicy(policy_function=_POLICY, policy_kwargs=asdict(settings.policy)),
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from ray.serve._private.common import TimeStampedValue
 
 from cfg_pairing.admission import Priority
 from cfg_pairing.autoscaling import ReplicaSignals, ScalingPolicy
@@ -95,13 +96,17 @@ def test_a_best_class_is_not_a_limit_that_is_counted() -> None:
     assert not ClientLimits(priority="batch").any
 
 
+def series(*values: float) -> list[TimeStampedValue]:
+    return [TimeStampedValue(at, value) for at, value in enumerate(values)]
+
+
 def test_signals_are_of_replicas_that_have_said_everything() -> None:
     names = list(ReplicaSignals.__dataclass_fields__)
-    metrics: dict[str, dict[Any, float]] = {
-        name: {"a": float(index), "b": 1.0} for index, name in enumerate(names)
+    metrics: dict[str, dict[Any, Any]] = {
+        name: {"a": series(9.0, index), "b": series(1.0)} for index, name in enumerate(names)
     }
     del metrics["capacity"]["b"]
-    metrics["running_requests"] = {"c": 1.0}
+    metrics["running_requests"] = {"c": series(1.0)}
     assert signals_of(metrics) == [ReplicaSignals(0, 1, 2, 3, 4, 5)]
     assert signals_of({}) == []
 
