@@ -26,7 +26,9 @@ class SequentialModel:
         self.spec = spec = files.spec
         self._sampling = spec.sampling["audio"]
         weights = {name: w.to(getattr(torch, dtype)) for name, w in files.tensors()}
-        streams, head = weights.pop(STREAM_EMBEDDING), weights.pop("lm_head.weight")
+        streams, head = weights.pop(STREAM_EMBEDDING), weights.pop("lm_head.weight", None)
+        if spec.head_bias == "auxiliary":
+            streams[0] = 0
         config = {k: v for k, v in files.config.items() if k not in ("model_type", "dtype")}
         self._body: nn.Module = AutoModel.from_config(
             AutoConfig.for_model(files.config["model_type"], **config),
@@ -35,6 +37,7 @@ class SequentialModel:
         ).eval()
         self._body.load_state_dict({k.removeprefix("model."): w for k, w in weights.items()})
         self._embedding: Tensor = self._body.get_input_embeddings().weight
+        head = self._embedding if head is None else head  # None: they are tied
         codes = [head[s.first_id : s.end] for s in spec.streams]
         self._heads = torch.cat(codes)
         self._bias = torch.cat([c @ e for c, e in zip(codes, streams, strict=True)])
@@ -52,7 +55,9 @@ class SequentialModel:
             scale: of the guidance; without effect for one context.
         """
         cache = DynamicCache()
-        self._forward(self._embedding[torch.tensor(contexts)], cache)
+        prompt = torch.tensor(contexts)[..., None]
+        silence = torch.zeros(*prompt.shape[:2], self.spec.num_streams - 1, dtype=torch.int64)
+        self._forward(self._embed(torch.cat([prompt, silence], -1)), cache)
         row = torch.zeros(self.spec.num_streams, dtype=torch.int64)
         row[0] = self.spec.audio_begin
         for t in itertools.count():
@@ -64,12 +69,16 @@ class SequentialModel:
             row = torch.where(t < self._delays, self._pads, self._first_ids + drawn)
             yield row
 
-    def _embed(self, row: Tensor) -> Tensor:
-        """Input embedding of a row ``[streams]``, ``[hidden]``."""
-        embedded = self._embedding[row]
+    def _embed(self, rows: Tensor) -> Tensor:
+        """Input embeddings of rows ``[..., streams]``, ``[..., hidden]``."""
+        silent = rows == 0
+        silent[..., 0] = False
+        if self.spec.pad_embedding == "pad":
+            rows = torch.where(silent, self._pads, rows)
+        embedded = self._embedding[rows]
         if self.spec.pad_embedding == "zero":
-            embedded[1:][row[1:] == 0] = 0
-        return embedded.sum(0)
+            embedded[silent] = 0
+        return embedded.sum(-2)
 
     def _forward(self, embedded: Tensor, cache: DynamicCache) -> Tensor:
         output = self._body(inputs_embeds=embedded, past_key_values=cache, use_cache=True)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,23 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_greedy_rows(directory: Path, scale: float) -> None:
+    assert_equal(directory, scale)
+
+
+@pytest.mark.parametrize("head_bias", ["all", "auxiliary"])
+@pytest.mark.parametrize("pad_embedding", ["zero", "sum", "pad"])
+def test_the_rules_of_every_family(directory: Path, pad_embedding: str, head_bias: str) -> None:
+    spec = StreamSpec.load(directory)
+    streams = tuple(replace(stream, pad_id=9 + s) for s, stream in enumerate(spec.streams))
+    rules: Any = {"pad_embedding": pad_embedding, "head_bias": head_bias}
+    replace(spec, streams=streams, **rules).save(directory)
+    try:
+        assert_equal(directory, 1.0)
+    finally:
+        spec.save(directory)
+
+
+def assert_equal(directory: Path, scale: float) -> None:
     unconditional = [0] * len(PROMPT)
     model = SequentialModel(directory, "float32")
     contexts = [PROMPT] if scale == 1 else [PROMPT, unconditional]
