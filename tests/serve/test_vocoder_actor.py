@@ -102,7 +102,6 @@ async def test_abort_during_a_push_frees_the_stream(actor: Any) -> None:
     assert (await actor.stats.remote()).live_streams == 0
 
 
-@ray.remote
 class _Child:
     """Stands for a vocoder."""
 
@@ -110,13 +109,14 @@ class _Child:
         return list(ray.get_gpu_ids())
 
 
-@ray.remote
 class _Parent:
     """Stands for an engine replica, which makes its vocoder as a plain child."""
 
     def __init__(self, settings: ModelSettings) -> None:
         vocoder = settings.vocoder
-        self._child = _Child.options(num_cpus=vocoder.cpus, num_gpus=vocoder.gpus).remote()
+        self._child = (
+            ray.remote(_Child).options(num_cpus=vocoder.cpus, num_gpus=vocoder.gpus).remote()
+        )
 
     async def gpus(self) -> tuple[list[int], list[int]]:
         return list(ray.get_gpu_ids()), await self._child.gpus.remote()
@@ -135,9 +135,10 @@ def test_engine_and_vocoder_share_the_gpu_of_their_bundle(actor: Any) -> None:
     group = placement_group([settings.bundle])
     ray.get(group.ready(), timeout=60)
     strategy = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
-    parent = _Parent.options(
+    actor_class = ray.remote(_Parent).options(
         num_cpus=settings.engine.cpus, num_gpus=settings.engine.gpus, scheduling_strategy=strategy
-    ).remote(settings)
+    )
+    parent = actor_class.remote(settings)
     engine, vocoder = ray.get(parent.gpus.remote(), timeout=60)
     assert engine == vocoder == [0]
     assert ray.available_resources().get("GPU", 0) == 0
