@@ -29,6 +29,8 @@ class Setup:
     prefix_cache: bool
     block_size: int = 32
     dtype: str = "float32"
+    tensor_parallel_size: int = 1
+    quantization: str | None = None
 
 
 MAX_MODEL_LEN = 512
@@ -61,6 +63,8 @@ class Harness:
                 max_batched_tokens=setup.max_batched_tokens,
                 max_model_len=MAX_MODEL_LEN,
                 prefix_cache=setup.prefix_cache,
+                tensor_parallel_size=setup.tensor_parallel_size,
+                quantization=setup.quantization,
             )
         )
         self._runner = asyncio.Runner()
