@@ -73,6 +73,8 @@ HOOKS: tuple[Hook, ...] = (
     Hook("vllm.v1.core.block_pool", "BlockPool", "get_num_free_blocks"),
     Hook("vllm.v1.core.kv_cache_manager", "KVCacheManager", "get_block_ids", ("request_id",)),
     Hook(_REQUEST, "Request", "update_block_hashes"),
+    Hook("vllm.ir.op", "IrOp", "register_impl", ("provider",)),
+    Hook("vllm.ir.op", "IrOp", "set_default", ("priority",)),
     Hook(_RUNNER, "GPUModelRunner", "load_model"),
     Hook(_RUNNER, "GPUModelRunner", "_update_states", ("scheduler_output",)),
     Hook(_RUNNER, "GPUModelRunner", "_on_request_state_removed", ("req_id", "req_state")),
