@@ -40,6 +40,12 @@ class Service:
         }
         return address
 
+    @property
+    def metrics_address(self) -> str:
+        """``host:port`` of what Prometheus scrapes."""
+        [path] = self.directory.glob("speechlm-*/session_latest/metrics_export_port_*")
+        return f"127.0.0.1:{path.read_text().strip()}"
+
     def descendants(self) -> dict[int, str]:
         """Start time (in ticks since boot) of every process it has started, by its id."""
         stats = {}
@@ -124,7 +130,13 @@ def running_service(config: Path) -> Iterator[Service]:
             [SPEECHLM, "serve", str(config), "--port", str(port)],
             cwd=ROOT,
             # Without a token, since a test connects to its Ray as a second driver.
-            env={**os.environ, "TMPDIR": str(directory), "RAY_AUTH_MODE": "disabled"},
+            # Metrics are there within a second instead of ten.
+            env={
+                **os.environ,
+                "TMPDIR": str(directory),
+                "RAY_AUTH_MODE": "disabled",
+                "RAY_metrics_report_interval_ms": "1000",
+            },
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # a Ctrl-C is for pytest
