@@ -49,13 +49,13 @@ def build(args: dict[str, Any]) -> Application:
         num_replicas=settings.service.ingress_replicas,
         max_ongoing_requests=_INGRESS_CONCURRENCY,
         graceful_shutdown_timeout_s=settings.service.drain_seconds,
-        ray_actor_options={"num_cpus": 0},
+        ray_actor_options=settings.service.front_end_options,
         health_check_period_s=2,
         health_check_timeout_s=10,
         max_constructor_retry_count=2,
         max_surge_percent=100,
         logging_config=_logging(guards),
-        deployment_actors=[_limiter(guards)] if guards.limited else [],
+        deployment_actors=[_limiter(settings)] if guards.limited else [],
     )
     return ingress.bind(
         cards, engines, settings.service, int(time.time()), guards, settings.tracing
@@ -67,12 +67,12 @@ def _card(model: ModelSettings, index: int) -> ModelCard:
     return ModelCard.of(model, spec, ModelAudio.of(directory), directory)
 
 
-def _limiter(guards: GuardSettings) -> DeploymentActorConfig:
+def _limiter(settings: Settings) -> DeploymentActorConfig:
     return DeploymentActorConfig(
         name=NAME,
         actor_class=ray.remote(LimiterActor),
-        init_args=(guards,),
-        actor_options={"num_cpus": 0},
+        init_args=(settings.guards,),
+        actor_options=settings.service.front_end_options,
     )
 
 

@@ -7,7 +7,7 @@ known, and a value of the wrong type, is an error.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -390,6 +390,8 @@ class ServiceSettings(_Settings):
         stream_idle_seconds: after this time without a message and anything to speak, a
             WebSocket is closed.
         ingress_replicas: HTTP front ends.
+        front_end_resource: of Ray, which only nodes have where front ends and the limiter may
+            run, since their files are there. None: they run anywhere.
     """
 
     max_input_characters: int = Field(4096, ge=1)
@@ -409,6 +411,13 @@ class ServiceSettings(_Settings):
     drain_seconds: Seconds = 60.0
     stream_idle_seconds: Seconds = 300.0
     ingress_replicas: int = Field(1, ge=1)
+    front_end_resource: str | None = Field(None, min_length=1)
+
+    @property
+    def front_end_options(self) -> dict[str, Any]:
+        """Ray's options for an actor that belongs to the front ends."""
+        resource = self.front_end_resource
+        return {"num_cpus": 0} | ({} if resource is None else {"resources": {resource: 1}})
 
 
 class TracingSettings(_Settings):

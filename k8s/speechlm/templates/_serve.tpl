@@ -3,16 +3,20 @@
 {{- if and (not .Values.apiKeys.existingSecret) (not (dig "open" false .Values.guards)) -}}
 {{- fail "apiKeys.existingSecret: name a Secret with keys.yaml, or say guards.open: true" -}}
 {{- end -}}
-{{- range list "ingress_replicas" "store" -}}
+{{- range list "ingress_replicas" "front_end_resource" "store" -}}
 {{- if hasKey $.Values.service . -}}
 {{- fail (printf "service.%s: the chart sets it; see frontEnds and data in values.yaml" .) -}}
 {{- end -}}
 {{- end -}}
 {{- $front := .Values.frontEnds -}}
 {{- $chart := dict "ingress_replicas" (mul $front.replicas $front.processes) -}}
+{{- $_ := set $chart "front_end_resource" "front_end" -}}
 {{- $_ := set $chart "store" (.Values.data.enabled | ternary "/data/store.sqlite3" "/tmp/store.sqlite3") -}}
 {{- $service := merge $chart .Values.service -}}
 {{- $guards := deepCopy .Values.guards -}}
+{{- if and .Values.data.enabled (not (hasKey $guards "usage_file")) -}}
+{{- $_ := set $guards "usage_file" "/data/usage.sqlite3" -}}
+{{- end -}}
 {{- if .Values.apiKeys.existingSecret -}}
 {{- $_ := set $guards "keys_file" "/etc/speechlm/keys/keys.yaml" -}}
 {{- end -}}
@@ -33,9 +37,4 @@ applications:
         {{- toYaml $guards | nindent 8 }}
       tracing:
         {{- toYaml .Values.tracing | nindent 8 }}
-    deployments:
-      - name: Ingress
-        ray_actor_options:
-          num_cpus: 0
-          resources: { front_end: 1 } # only where the keys and the data are
 {{- end -}}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+import yaml
 
 from tests.unit.k8s.chart import PROFILES, Object, of_kind, pods, profile, ray_service, render
 
@@ -198,3 +201,16 @@ def test_ports_of_the_network_policy_are_those_of_the_pods() -> None:
     }
     for pod in pods(profile("cpu")).values():
         assert named <= {port["name"] for port in pod["containers"][0]["ports"]}
+
+
+@every_profile
+def test_front_ends_and_limiter_find_room_only_in_their_pods(name: str) -> None:
+    spec = ray_service(profile(name))
+    (application,) = yaml.safe_load(spec["serveConfigV2"])["applications"]
+    resource = application["args"]["service"]["front_end_resource"]
+    groups = {
+        g["groupName"]: g["rayStartParams"] for g in spec["rayClusterConfig"]["workerGroupSpecs"]
+    }
+    offered = json.loads(groups.pop("front-ends")["resources"].strip("'"))
+    assert offered[resource] > application["args"]["service"]["ingress_replicas"]
+    assert all("resources" not in parameters for parameters in groups.values())
