@@ -36,7 +36,7 @@ BACKBONES = {
     "llama": "LlamaForCausalLM",
     "olmo2": "Olmo2ForCausalLM",
 }
-CODECS = ("dac", "encodec", "xcodec")
+CODECS = ("dac", "encodec", "mimi", "xcodec")
 
 
 @dataclass(frozen=True)
@@ -249,6 +249,7 @@ def _make_codec(recipe: Recipe, spec: StreamSpec, directory: Path, seed: int, hi
     make: Callable[..., None] = {
         "dac": tiny.make_tiny_dac,
         "encodec": tiny.make_tiny_encodec,
+        "mimi": tiny.make_tiny_mimi,
         "xcodec": tiny.make_tiny_xcodec,
     }[recipe.codec]
     make(directory, seed, num_codebooks=len(streams), codebook_size=streams[0].size)

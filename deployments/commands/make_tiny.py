@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hidden", type=int, default=64, help="width, a multiple of 64")
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--backbone", help="with --spec: qwen3 (default), llama or olmo2")
-    parser.add_argument("--codec", help="with --spec: dac (default), encodec or xcodec")
+    parser.add_argument("--codec", help="with --spec: dac (default), encodec, mimi or xcodec")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -15,8 +15,9 @@ from safetensors.torch import save_file
 
 from engine_adapter.checkpoint import STREAM_EMBEDDING, CheckpointError, ModelDirectory
 from engine_adapter.families import FAMILIES
-from engine_adapter.tiny import Recipe, make_tiny, make_tiny_of
+from engine_adapter.tiny import CODECS, Recipe, make_tiny, make_tiny_of
 from engine_adapter.tokenizer import SpeechTokenizer
+from vocoder_service.codec import load_codec
 
 TEXT = "Grüße, 世界! 🙂\n"
 Make = Callable[[str], Path]
@@ -110,6 +111,15 @@ def test_refuses_what_no_model_is_made_of(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=match):
             make_tiny_of(changed, recipe, tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_family_may_have_any_codec(codec: str, tmp_path: Path) -> None:
+    """Of its streams' number and size, whatever is the codec's own."""
+    spec = FAMILIES["demo"]
+    model = ModelDirectory.open(make_tiny_of(spec, Recipe(codec=codec), tmp_path / "model"))
+    loaded = load_codec(model.codec, num_codebooks=spec.num_streams)
+    assert (loaded.num_codebooks, loaded.codebook_size) == (8, 256)
 
 
 @pytest.mark.parametrize("name", ["config.json", "speech.json", "model.safetensors"])
