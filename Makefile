@@ -14,6 +14,7 @@ serve: setup ## serve the default model as serve_config.yaml says
 	@exec $(run)speechlm serve serve_config.yaml
 
 test: lint types ## lint, types and every test
+	@requirements/setup kubernetes
 	@requirements/debian
 	$(run)pytest -m '$(fast)' -n 2
 	$(run)pytest -m 'not ($(fast))' -n 2 --dist loadscope
@@ -26,6 +27,7 @@ types: setup ## mypy
 	$(run)mypy
 
 fast: setup ## the tests that start neither an engine nor Ray Serve
+	@requirements/setup kubernetes
 	$(run)pytest -m '$(fast)' -n 2
 
 format: setup ## mend what ruff can
