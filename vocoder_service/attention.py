@@ -12,7 +12,8 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from vocoder_service.stages import Run
+from vocoder_service.receptive_field import ConvLayer
+from vocoder_service.streaming import State
 
 
 @dataclass(frozen=True)
@@ -42,70 +43,56 @@ class _Places(NamedTuple):
 
 
 class WindowTransformer(nn.Module):
-    """A state is [2, layers, heads, positions, head_dim]: rotated keys, and values."""
+    """A state is rotated keys, and values, [batch, 2, layers, heads, window - 1, head_dim], of
+    which the last are known, and the number of positions so far, [batch].
+    """
+
+    convolutions: Sequence[ConvLayer] = ()
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self._config = config
         self.layers = nn.ModuleList(_Layer(config) for _ in range(config.num_hidden_layers))
 
-    def advance(self, runs: Sequence[Run]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """See ``SequenceModel``."""
-        states = [self._before(run) for run in runs]
-        longest = max(len(run.inputs) for run in runs)
-        if longest == 0:
-            return [(run.inputs, state) for run, state in zip(runs, states, strict=True)]
-        past = max(state.shape[3] for state in states)
-        hidden = runs[0].inputs.new_zeros(len(runs), longest, self._config.hidden_size)
-        memory = states[0].new_zeros(*states[0].shape[:3], past, self._config.head_dim)
-        memory = memory.expand(len(runs), *memory.shape).clone()
-        for run, state, row, remembered in zip(runs, states, hidden, memory, strict=True):
-            row[: len(run.inputs)] = run.inputs
-            remembered[..., past - state.shape[3] :, :] = state
-        places = self._places(runs, states, past, longest, hidden)
+    def advance(
+        self, signal: torch.Tensor, before: State | None, last: bool
+    ) -> tuple[torch.Tensor, State]:
+        """See ``vocoder_service.streaming.Layer.advance``."""
+        memory, begins = self._at_start(signal) if before is None else before
+        assert isinstance(memory, torch.Tensor)
+        assert isinstance(begins, torch.Tensor)
+        length = signal.shape[1]
+        places = self._places(begins, memory.shape[4], length, signal)
         heard = []
         for index, layer in enumerate(self.layers):
-            hidden, keys, values = layer(hidden, memory[:, 0, index], memory[:, 1, index], places)
-            heard.append(torch.stack([keys, values], dim=1))
-        everything = torch.stack(heard, dim=2)
-        results = []
-        for row, (run, state) in enumerate(zip(runs, states, strict=True)):
-            end = past + len(run.inputs)
-            known = min(state.shape[3] + len(run.inputs), self._config.sliding_window - 1)
-            results.append(
-                (hidden[row, : len(run.inputs)], everything[row, ..., end - known : end, :].clone())
-            )
-        return results
+            signal, keys, values = layer(signal, memory[:, 0, index], memory[:, 1, index], places)
+            heard.append(torch.stack([keys[:, :, length:], values[:, :, length:]], dim=1))
+        return signal, (torch.stack(heard, dim=2), begins + length)
 
-    def _before(self, run: Run) -> torch.Tensor:
-        if run.state is not None:
-            return run.state
+    def _at_start(self, signal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         config = self._config
-        heads = config.num_key_value_heads
-        return run.inputs.new_zeros(2, config.num_hidden_layers, heads, 0, config.head_dim)
+        memory = signal.new_zeros(
+            len(signal),
+            2,
+            config.num_hidden_layers,
+            config.num_key_value_heads,
+            config.sliding_window - 1,
+            config.head_dim,
+        )
+        return memory, torch.zeros(len(signal), dtype=torch.int64, device=signal.device)
 
-    def _places(
-        self,
-        runs: Sequence[Run],
-        states: Sequence[torch.Tensor],
-        past: int,
-        longest: int,
-        like: torch.Tensor,
-    ) -> _Places:
-        """``past`` positions, of which each run knows the last, are in front of ``longest``."""
+    def _places(self, begins: torch.Tensor, past: int, length: int, like: torch.Tensor) -> _Places:
+        """``past`` positions, the last ``begins`` of which are known, stand before ``length``."""
         device = like.device
-        query = torch.arange(longest, device=device)[:, None]
-        key = torch.arange(-past, longest, device=device)
+        query = torch.arange(length, device=device)[:, None]
+        key = torch.arange(-past, length, device=device)
         near = (key <= query) & (key > query - self._config.sliding_window)
-        known = torch.tensor([-state.shape[3] for state in states], device=device)
-        mask = near & (key >= known[:, None, None])
+        mask = near & (key >= -begins[:, None, None])
 
         size = self._config.head_dim
         powers = torch.arange(0, size, 2, dtype=torch.float32, device=device) / size
-        begins = torch.tensor([run.begin for run in runs], device=device)
-        angles = (begins[:, None] + query[:, 0])[
-            ..., None
-        ].float() / self._config.rope_theta**powers
+        positions = (begins[:, None] + query[:, 0])[..., None].float()
+        angles = positions / self._config.rope_theta**powers
         angles = torch.cat([angles, angles], dim=-1)[:, None]
         return _Places(angles.cos().to(like.dtype), angles.sin().to(like.dtype), mask[:, None])
 

@@ -6,21 +6,14 @@ from typing import Any
 import torch
 from transformers import EncodecConfig
 
-from vocoder_service.checkpoint import read_safetensors, under, without_weight_norm
-from vocoder_service.seanet import seanet_decoder
-from vocoder_service.staged import (
-    Codebooks,
-    StagedCodec,
-    codebooks_used,
-    seanet_config,
-    stages_around_lstm,
-    tensor,
-)
+from vocoder_service.checkpoint import Weights, read_safetensors, without_weight_norm
+from vocoder_service.decoder import Codebooks, Codec, codebooks_used
+from vocoder_service.seanet import seanet_config, seanet_decoder
 
 
 def load_encodec(
     directory: Path, device: str, dtype: torch.dtype, num_codebooks: int | None
-) -> StagedCodec:
+) -> Codec:
     """EnCodec of one channel. See ``load_codec``.
 
     Raises:
@@ -31,9 +24,11 @@ def load_encodec(
         raise ValueError("an EnCodec in stereo, in chunks or normalised over time cannot be served")
     used = codebooks_used(config.num_quantizers, num_codebooks)
     tensors = read_safetensors(directory, ("quantizer", "decoder"))
-    decoder = seanet_decoder(seanet_config(config, config.num_lstm_layers))
-    decoder.load_state_dict(without_weight_norm(under(tensors, "decoder.layers.")))
+    weights = Weights(without_weight_norm(tensors), device, dtype)
+    size, width = config.codebook_size, config.codebook_dim
     name = "quantizer.layers.{}.codebook.embed"
-    tables = [tensor(tensors, name.format(index)) for index in range(used)]
-    stages = stages_around_lstm(Codebooks(tables), decoder, device, dtype)
-    return StagedCodec(stages, config.sampling_rate, used, config.codebook_size)
+    layers = [
+        Codebooks([weights(name.format(index), size, width) for index in range(used)]),
+        *seanet_decoder(seanet_config(config, config.num_lstm_layers), weights, "decoder.layers."),
+    ]
+    return Codec(layers, device, config.sampling_rate, used, size)

@@ -10,15 +10,9 @@ from typing import Any
 import torch
 import yaml
 
-from vocoder_service.checkpoint import under, without_weight_norm
+from vocoder_service.checkpoint import Weights, under, without_weight_norm
+from vocoder_service.decoder import Codebooks, Codec, codebooks_used
 from vocoder_service.seanet import SeanetConfig, seanet_decoder
-from vocoder_service.staged import (
-    Codebooks,
-    StagedCodec,
-    codebooks_used,
-    stages_around_lstm,
-    tensor,
-)
 
 # Of espnet2.gan_codec.dac.DACGenerator, for what a configuration leaves out.
 _DEFAULTS = {
@@ -53,9 +47,7 @@ def find_espnet(directory: Path) -> Path | None:
     return configs[0] if len(configs) == 1 else None
 
 
-def load_espnet(
-    config: Path, device: str, dtype: torch.dtype, num_codebooks: int | None
-) -> StagedCodec:
+def load_espnet(config: Path, device: str, dtype: torch.dtype, num_codebooks: int | None) -> Codec:
     """The codec that ``config`` (config.yaml) describes, with the weights that are beside it.
 
     Raises:
@@ -72,11 +64,15 @@ def load_espnet(
     seanet = _seanet_config(generator)
     used = codebooks_used(generator["quantizer_n_q"], num_codebooks)
     tensors = _read(config.parent)
-    decoder = seanet_decoder(seanet)
-    decoder.load_state_dict(_decoder_weights(tensors))
-    tables = [_table(tensors, generator, index) for index in range(used)]
-    stages = stages_around_lstm(Codebooks(tables), decoder, device, dtype)
-    return StagedCodec(stages, codec.get("sampling_rate", 24000), used, generator["quantizer_bins"])
+    quantizer = Weights(tensors, device, dtype)
+    decoder = Weights(_decoder_weights(tensors), device, dtype)
+    layers = [
+        Codebooks([_table(quantizer, generator, index) for index in range(used)]),
+        *seanet_decoder(seanet, decoder, ""),
+    ]
+    return Codec(
+        layers, device, codec.get("sampling_rate", 24000), used, generator["quantizer_bins"]
+    )
 
 
 def _seanet_config(generator: dict[str, Any]) -> SeanetConfig:
@@ -129,11 +125,14 @@ def _decoder_weights(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor
     return without_weight_norm(ours)
 
 
-def _table(tensors: dict[str, torch.Tensor], generator: dict[str, Any], index: int) -> torch.Tensor:
+def _table(weights: Weights, generator: dict[str, Any], index: int) -> torch.Tensor:
     """Vectors of a codebook, [codebook_size, hidden_dim], as the decoder sees them."""
     layer = f"quantizer.vq.layers.{index}"
-    table = tensor(tensors, f"{layer}._codebook.embed")
-    if generator["codebook_dim"] == generator["hidden_dim"]:
-        return table.clone()
-    weight = tensor(tensors, f"{layer}.project_out.weight")
-    return table @ weight.T + tensor(tensors, f"{layer}.project_out.bias")
+    size, narrow, width = (
+        generator[name] for name in ("quantizer_bins", "codebook_dim", "hidden_dim")
+    )
+    table = weights(f"{layer}._codebook.embed", size, narrow)
+    if narrow == width:
+        return table.clone()  # the file is mapped only while it is read
+    projection = weights(f"{layer}.project_out.weight", width, narrow)
+    return table @ projection.T + weights(f"{layer}.project_out.bias", width)

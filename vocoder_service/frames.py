@@ -25,10 +25,6 @@ class CodecShape(Protocol):
         """Samples per frame. Frame f of a decode begins at sample f * hop_length."""
 
     @property
-    def left_context(self) -> int:
-        """Frames before a frame that its samples depend on."""
-
-    @property
     def right_context(self) -> int:
         """Frames after a frame that its samples depend on."""
 

@@ -4,34 +4,33 @@ from collections.abc import Sequence
 
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
-from vocoder_service.stages import Run
+from vocoder_service.receptive_field import ConvLayer
+from vocoder_service.streaming import State
 
 
-class ResidualLstm(nn.Module):
-    """An LSTM whose input is added to its output. A state is [2, layers, width]."""
+class ResidualLstm:
+    """An LSTM whose input is added to its output. A state is [batch, 2, layers, width]."""
 
-    def __init__(self, width: int, layers: int) -> None:
-        super().__init__()
-        self.lstm = nn.LSTM(width, width, layers)
+    convolutions: Sequence[ConvLayer] = ()
 
-    def advance(self, runs: Sequence[Run]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """See ``SequenceModel``."""
-        states = [self._before(run) for run in runs]
-        results = [(run.inputs, state) for run, state in zip(runs, states, strict=True)]
-        reading = [index for index, run in enumerate(runs) if len(run.inputs)]
-        if not reading:
-            return results
-        inputs = [runs[index].inputs for index in reading]
-        hidden, cell = torch.stack([states[index] for index in reading], dim=2)
-        packed, after = self.lstm(pack_sequence(inputs, enforce_sorted=False), (hidden, cell))
-        for row, (index, outputs) in enumerate(zip(reading, unpack_sequence(packed), strict=True)):
-            state = torch.stack([part[:, row] for part in after])
-            results[index] = (outputs + runs[index].inputs, state)
-        return results
+    def __init__(self, lstm: nn.LSTM) -> None:
+        """
+        Args:
+            lstm: as many outputs as inputs, time in front of the batch.
+        """
+        self._lstm = lstm
 
-    def _before(self, run: Run) -> torch.Tensor:
-        if run.state is not None:
-            return run.state
-        return run.inputs.new_zeros(2, self.lstm.num_layers, self.lstm.hidden_size)
+    def advance(
+        self, signal: torch.Tensor, before: State | None, last: bool
+    ) -> tuple[torch.Tensor, State]:
+        """See ``Layer.advance``."""
+        lstm = self._lstm
+        if before is None:
+            before = signal.new_zeros(len(signal), 2, lstm.num_layers, lstm.hidden_size)
+        assert isinstance(before, torch.Tensor)
+        if signal.shape[1] == 0:
+            return signal, before
+        hidden, cell = before.permute(1, 2, 0, 3).contiguous()
+        made, after = lstm(signal.transpose(0, 1), (hidden, cell))
+        return made.transpose(0, 1) + signal, torch.stack(after).permute(2, 0, 1, 3)

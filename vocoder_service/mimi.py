@@ -1,97 +1,87 @@
 """Mimi: convolutions behind a transformer, at 12.5 frames a second."""
 
+from collections.abc import Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch.nn import functional
 from transformers import MimiConfig
 
 from vocoder_service.attention import TransformerConfig, WindowTransformer
-from vocoder_service.checkpoint import read_safetensors, under
-from vocoder_service.seanet import SeanetConfig, Upsampling, seanet_decoder, seanet_layers
-from vocoder_service.staged import Codebooks, StagedCodec, codebooks_used, seanet_config, tensor
-from vocoder_service.stages import Stages
+from vocoder_service.checkpoint import Weights, read_safetensors
+from vocoder_service.decoder import Codebooks, Codec, codebooks_used
+from vocoder_service.receptive_field import ConvLayer
+from vocoder_service.seanet import seanet_config, seanet_decoder, upsampling
+from vocoder_service.streaming import Chain, Layer, Pointwise, State
 
 _PARTS = ("quantizer", "upsample", "decoder_transformer", "decoder")
 _LEAST_USAGE = 1e-5
 
 
-class SplitCodebooks(nn.Module):
+class SplitCodebooks:
     """Residual quantizers side by side, each for its own share of the codebooks."""
 
-    def __init__(self, groups: list[Codebooks], projections: list[nn.Module]) -> None:
-        super().__init__()
-        self.groups, self.projections = nn.ModuleList(groups), nn.ModuleList(projections)
-        self._sizes = [len(group.tables) for group in groups]
+    convolutions: Sequence[ConvLayer] = ()
 
-    def forward(self, codes: torch.Tensor) -> torch.Tensor:
-        """Int64 [batch, codebooks, n] to [batch, width, n]."""
-        shares = codes.split(self._sizes, dim=1)
-        parts = zip(self.groups, self.projections, shares, strict=True)
-        return torch.stack([project(group(share)) for group, project, share in parts]).sum(dim=0)
+    def __init__(self, groups: Sequence[Layer], sizes: Sequence[int]) -> None:
+        """
+        Args:
+            groups: from the codes of a share to vectors.
+            sizes: codebooks of each.
+        """
+        self._groups, self._sizes = groups, sizes
+
+    def advance(
+        self, signal: torch.Tensor, before: State | None, last: bool
+    ) -> tuple[torch.Tensor, State]:
+        """From int64 [batch, n, codebooks] to [batch, n, width]."""
+        shares = signal.split(list(self._sizes), dim=2)
+        groups = zip(self._groups, shares, strict=True)
+        parts = [group.advance(share, None, last)[0] for group, share in groups]
+        return torch.stack(parts).sum(dim=0), ()
 
 
-def load_mimi(
-    directory: Path, device: str, dtype: torch.dtype, num_codebooks: int | None
-) -> StagedCodec:
+def load_mimi(directory: Path, device: str, dtype: torch.dtype, num_codebooks: int | None) -> Codec:
     """Mimi; its first codebooks are the semantic ones. See ``load_codec``."""
     config: Any = MimiConfig.from_pretrained(directory)
     used = codebooks_used(config.num_quantizers, num_codebooks)
-    tensors = read_safetensors(directory, _PARTS)
+    weights = Weights(read_safetensors(directory, _PARTS), device, dtype)
     seanet = seanet_config(config, num_lstm_layers=0)
-    front: list[nn.Module] = [_quantizer(config, tensors, used)]
+    layers: list[Layer] = [_quantizer(config, weights, used)]
     if config.frame_rate != config.encodec_frame_rate:
-        front.append(_upsampling(config, seanet, tensors))
+        width = config.hidden_size
+        layers.append(
+            upsampling(seanet, weights, "upsample", width, width, stride=2, depthwise=True)
+        )
     transformer = WindowTransformer(_transformer_config(config))
-    transformer.load_state_dict(under(tensors, "decoder_transformer."))
-    decoder = seanet_decoder(seanet)
-    decoder.load_state_dict(under(tensors, "decoder.layers."))
-    first = nn.Sequential(*front)
-    for part in (first, transformer, decoder):
-        part.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    stages = Stages(first, seanet_layers(first), transformer, decoder, seanet_layers(decoder))
-    return StagedCodec(stages, config.sampling_rate, used, config.codebook_size)
+    layers.append(weights.load(transformer, "decoder_transformer."))
+    layers += seanet_decoder(seanet, weights, "decoder.layers.")
+    return Codec(layers, device, config.sampling_rate, used, config.codebook_size)
 
 
-def _quantizer(config: Any, tensors: dict[str, torch.Tensor], used: int) -> SplitCodebooks:
+def _quantizer(config: Any, weights: Weights, used: int) -> SplitCodebooks:
+    size, narrow = config.codebook_size, config.codebook_dim
+    hidden, width = config.vector_quantization_hidden_dimension, config.hidden_size
     semantic = min(used, config.num_semantic_quantizers)
-    groups: list[Codebooks] = []
-    projections: list[nn.Module] = []
-    for kind, size in (("semantic", semantic), ("acoustic", used - semantic)):
-        if size == 0:
-            continue
+    sizes = {"semantic": semantic, "acoustic": used - semantic}
+    groups = []
+    for kind, count in sizes.items():
         prefix = f"quantizer.{kind}_residual_vector_quantizer"
         tables = []
-        for index in range(size):
+        for index in range(count):
             codebook = f"{prefix}.layers.{index}.codebook"
-            usage = tensor(tensors, f"{codebook}.cluster_usage").clamp(min=_LEAST_USAGE)
-            tables.append(tensor(tensors, f"{codebook}.embed_sum") / usage[:, None])
-        groups.append(Codebooks(tables))
-        if config.vector_quantization_hidden_dimension == config.hidden_size:
-            projections.append(nn.Identity())
-        else:
-            weight = tensor(tensors, f"{prefix}.output_proj.weight")
-            projection = nn.Conv1d(weight.shape[1], weight.shape[0], 1, bias=False)
-            projection.load_state_dict({"weight": weight})
-            projections.append(projection)
-    return SplitCodebooks(groups, projections)
-
-
-def _upsampling(config: Any, seanet: SeanetConfig, tensors: dict[str, torch.Tensor]) -> Upsampling:
-    """From frames to the rate of the transformer."""
-    upsampling = Upsampling(
-        seanet,
-        config.hidden_size,
-        config.hidden_size,
-        kernel=2 * int(config.encodec_frame_rate / config.frame_rate),
-        stride=2,
-        groups=config.upsample_groups,
-        bias=False,
-    )
-    upsampling.load_state_dict(under(tensors, "upsample."))
-    return upsampling
+            usage = weights(f"{codebook}.cluster_usage", size).clamp(min=_LEAST_USAGE)
+            tables.append(weights(f"{codebook}.embed_sum", size, narrow) / usage[:, None])
+        group: list[Layer] = [Codebooks(tables)]
+        if hidden != width:
+            weight = weights(f"{prefix}.output_proj.weight", width, hidden, 1)[:, :, 0]
+            group.append(Pointwise(partial(functional.linear, weight=weight)))
+        if count:
+            groups.append(Chain(group))
+    return SplitCodebooks(groups, [count for count in sizes.values() if count])
 
 
 def _transformer_config(config: Any) -> TransformerConfig:

@@ -1,18 +1,25 @@
-"""SEANet's decoder, which EnCodec, Mimi and ESPnet's codecs share.
-
-Layers have the numbers and names of the published implementations, so that their checkpoints fit.
-"""
+"""SEANet's decoder, which EnCodec, Mimi and ESPnet's codecs share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import ceil
+from typing import Any
 
-import torch
 from torch import nn
 from torch.nn import functional
 
+from vocoder_service.activations import Snake
+from vocoder_service.checkpoint import Weights
 from vocoder_service.lstm import ResidualLstm
-from vocoder_service.receptive_field import ConvLayer
+from vocoder_service.streaming import (
+    Chain,
+    Convolution,
+    Layer,
+    Pointwise,
+    Residual,
+    Upsampling,
+    check_pad_mode,
+)
 
 
 @dataclass(frozen=True)
@@ -41,141 +48,112 @@ class SeanetConfig:
     """x + sin(x)^2 instead of ELU."""
 
     def __post_init__(self) -> None:
-        if self.pad_mode not in ("constant", "reflect", "replicate"):
-            raise ValueError(f"padding {self.pad_mode!r} is not known to this decoder")
+        check_pad_mode(self.pad_mode)
 
 
-class Snake(nn.Module):
-    """A steady slope with ripples."""
-
-    def forward(self, signal: torch.Tensor) -> torch.Tensor:
-        return signal + torch.sin(signal).square()
-
-
-class PaddedConv(nn.Module):
-    """A convolution that keeps the length."""
-
-    def __init__(
-        self, config: SeanetConfig, inputs: int, outputs: int, kernel: int, dilation: int = 1
-    ) -> None:
-        super().__init__()
-        self.conv = nn.Conv1d(inputs, outputs, kernel, dilation=dilation)
-        reach = dilation * (kernel - 1)
-        right = 0 if config.use_causal_conv else reach // 2
-        self._padding = (reach - right, right)
-        self._mode = config.pad_mode
-
-    def forward(self, signal: torch.Tensor) -> torch.Tensor:
-        """[batch, inputs, n] to [batch, outputs, n]."""
-        length, missing = signal.shape[-1], 0
-        if self._mode == "reflect":
-            # Too short a signal has silence behind it, as far as it must be reflected.
-            missing = max(0, max(self._padding) + 1 - length)
-            signal = functional.pad(signal, (0, missing))
-        signal = functional.pad(signal, self._padding, self._mode)
-        result: torch.Tensor = self.conv(signal[..., : signal.shape[-1] - missing])
-        return result
-
-    @property
-    def layer(self) -> ConvLayer:
-        """For the arithmetic of windows."""
-        return ConvLayer(
-            kernel=self.conv.kernel_size[0],
-            stride=1,
-            dilation=self.conv.dilation[0],
-            padding=self._padding[0],
-            output_padding=0,
-            transposed=False,
-            reflects=self._mode == "reflect",
-        )
+def seanet_config(config: Any, num_lstm_layers: int) -> SeanetConfig:
+    """Of a configuration of transformers that has the same names."""
+    names = {field.name for field in fields(SeanetConfig)} - {"num_lstm_layers", "snake"}
+    shared = {name: getattr(config, name) for name in names}
+    return SeanetConfig(**shared, num_lstm_layers=num_lstm_layers)
 
 
-class Upsampling(nn.Module):
-    """A transposed convolution that makes ``stride`` samples of one."""
+def seanet_decoder(config: SeanetConfig, weights: Weights, prefix: str) -> list[Layer]:
+    """The decoder's layers.
 
-    def __init__(
-        self,
-        config: SeanetConfig,
-        inputs: int,
-        outputs: int,
-        kernel: int,
-        stride: int,
-        groups: int = 1,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        self.conv = nn.ConvTranspose1d(inputs, outputs, kernel, stride, groups=groups, bias=bias)
-        excess = kernel - stride
-        self._right = ceil(excess * config.trim_right_ratio)
-        if not config.use_causal_conv:
-            self._right = excess // 2
-        self._left = excess - self._right
+    Args:
+        prefix: of the names of the weights, which number the layers as published.
 
-    def forward(self, signal: torch.Tensor) -> torch.Tensor:
-        """[batch, inputs, n] to [batch, outputs, stride * n]."""
-        result: torch.Tensor = self.conv(signal)
-        return result[..., self._left : result.shape[-1] - self._right]
-
-    @property
-    def layer(self) -> ConvLayer:
-        """For the arithmetic of windows."""
-        return ConvLayer(
-            kernel=self.conv.kernel_size[0],
-            stride=self.conv.stride[0],
-            dilation=1,
-            padding=self._left,
-            output_padding=0,
-            transposed=True,
-        )
-
-
-class Residual(nn.Module):
-    """A branch of two convolutions beside the signal."""
-
-    def __init__(self, config: SeanetConfig, width: int, dilation: int) -> None:
-        super().__init__()
-        inner = width // config.compress
-        self.block = nn.Sequential(
-            _activation(config),
-            PaddedConv(config, width, inner, config.residual_kernel_size, dilation),
-            _activation(config),
-            PaddedConv(config, inner, width, 1),
-        )
-        self.shortcut: nn.Module = nn.Identity()
-        if config.use_conv_shortcut:
-            self.shortcut = PaddedConv(config, width, width, 1)
-
-    def forward(self, signal: torch.Tensor) -> torch.Tensor:
-        """[batch, width, n], as it comes."""
-        result: torch.Tensor = self.shortcut(signal) + self.block(signal)
-        return result
-
-
-def seanet_decoder(config: SeanetConfig) -> nn.Sequential:
-    """The decoder's layers, numbered as published; an LSTM, if there is one, is layer 1."""
+    Raises:
+        RuntimeError: the weights do not fit the configuration.
+    """
     width = config.num_filters * 2 ** len(config.upsampling_ratios)
-    layers: list[nn.Module] = [PaddedConv(config, config.hidden_size, width, config.kernel_size)]
+    last = config.last_kernel_size
+    activation = Snake() if config.snake else Pointwise(functional.elu)
+    layers: list[Layer] = []
+
+    def name() -> str:
+        """Of the next layer. Activations have numbers too."""
+        return f"{prefix}{len(layers)}"
+
+    layers.append(
+        _convolution(config, weights, name(), config.hidden_size, width, config.kernel_size)
+    )
     if config.num_lstm_layers:
-        layers.append(ResidualLstm(width, config.num_lstm_layers))
+        lstm = nn.LSTM(width, width, config.num_lstm_layers)
+        layers.append(ResidualLstm(weights.load(lstm, f"{name()}.lstm.")))
     for ratio in config.upsampling_ratios:
-        layers += [_activation(config), Upsampling(config, width, width // 2, 2 * ratio, ratio)]
+        layers.append(activation)
+        layers.append(upsampling(config, weights, name(), width, width // 2, ratio))
         width //= 2
         for index in range(config.num_residual_layers):
-            layers.append(Residual(config, width, config.dilation_growth_rate**index))
-    layers += [_activation(config), PaddedConv(config, width, 1, config.last_kernel_size)]
-    return nn.Sequential(*layers)
+            dilation = config.dilation_growth_rate**index
+            layers.append(_residual(config, weights, name(), width, dilation, activation))
+    layers.append(activation)
+    layers.append(_convolution(config, weights, name(), width, 1, last))
+    weights.check_all_taken(prefix)
+    return layers
 
 
-def _activation(config: SeanetConfig) -> nn.Module:
-    return Snake() if config.snake else nn.ELU()
+def upsampling(
+    config: SeanetConfig,
+    weights: Weights,
+    name: str,
+    inputs: int,
+    outputs: int,
+    stride: int,
+    depthwise: bool = False,
+) -> Upsampling:
+    """A transposed convolution; without a bias if it is depthwise."""
+    kernel = 2 * stride
+    excess = kernel - stride
+    right = ceil(excess * config.trim_right_ratio) if config.use_causal_conv else excess // 2
+    return Upsampling(
+        weights(f"{name}.conv.weight", inputs, 1 if depthwise else outputs, kernel),
+        None if depthwise else weights(f"{name}.conv.bias", outputs),
+        stride,
+        left=excess - right,
+        right=right,
+        depthwise=depthwise,
+    )
 
 
-def seanet_layers(part: nn.Module) -> list[ConvLayer]:
-    """The convolutions of ``part`` in order.
+def _residual(
+    config: SeanetConfig,
+    weights: Weights,
+    name: str,
+    width: int,
+    dilation: int,
+    activation: Layer,
+) -> Residual:
+    inner, kernel = width // config.compress, config.residual_kernel_size
+    branch = Chain(
+        [
+            activation,
+            _convolution(config, weights, f"{name}.block.1", width, inner, kernel, dilation),
+            activation,
+            _convolution(config, weights, f"{name}.block.3", inner, width, 1),
+        ]
+    )
+    if not config.use_conv_shortcut:
+        return Residual(branch)
+    return Residual(branch, _convolution(config, weights, f"{name}.shortcut", width, width, 1))
 
-    Both ways through a residual are counted one after the other, which reaches as far as its
-    longer one, since the other only reads the very sample.
-    """
-    return [
-        module.layer for module in part.modules() if isinstance(module, PaddedConv | Upsampling)
-    ]
+
+def _convolution(
+    config: SeanetConfig,
+    weights: Weights,
+    name: str,
+    inputs: int,
+    outputs: int,
+    kernel: int,
+    dilation: int = 1,
+) -> Convolution:
+    reach = dilation * (kernel - 1)
+    return Convolution(
+        weights(f"{name}.conv.weight", outputs, inputs, kernel),
+        weights(f"{name}.conv.bias", outputs),
+        dilation,
+        left=reach - (0 if config.use_causal_conv else reach // 2),
+        mode=check_pad_mode(config.pad_mode),
+    )

@@ -8,8 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from vocoder_service.codec import Codec
-from vocoder_service.frames import check_frames
-from vocoder_service.recall import decode_recalling, pad
+from vocoder_service.streaming import stacked, unstacked
 from vocoder_service.windows import Memory, StreamWindows, Window
 
 Pcm = NDArray[np.int16]
@@ -32,44 +31,32 @@ def to_int16(audio: torch.Tensor) -> torch.Tensor:
 class Vocoder:
     """Turns windows of codes into PCM.
 
-    Windows of unequal length share a call by padding with frames of code 0, and padding is only
-    put where it cannot be heard:
-
-    - to the right of a window that is not the end of its stream: its body is followed by its full
-      right context, so nothing beyond it reaches the body;
-    - to the left of one that is the end of its stream but not the start: its body is preceded by
-      its full left context, and its last frame stays the last of the tensor, where the decoder's
-      own edge is that of the one-shot decode;
-    - never to one that is a whole stream, which only goes with windows padded to its length.
-
-    Where the decoder remembers, the latents of a window are padded by the same rules, and windows
-    of one stream are decoded one after the other.
+    Windows share a call of the codec if they have as many frames and are at the same edges of their
+    streams. Others do not: what a layer remembers, or adds at an edge, has its place beside the
+    frames, which padding would take.
     """
 
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
 
     def decode(self, windows: Sequence[Window]) -> list[Pcm]:
-        """The trimmed samples of each window, in order.
+        """The samples of each window, in order.
 
-        Makes one call of the codec per distinct length of whole-stream windows, and one more if
-        another window is longer than those: no grouping needs fewer. Memory is bounded by the
-        caller's choice of ``windows``. If the call fails, no stream remembers any of it.
+        Memory is bounded by the caller's choice of ``windows``. If a call fails, no stream
+        remembers any of them.
 
         Raises:
-            ValueError: a code out of range, or a sample that is not finite.
-            RuntimeError: the decoder remembers, and a window of a stream was left out.
+            ValueError: a sample is not finite.
+            RuntimeError: a window of a stream was left out, or decoded before.
         """
         parts: list[Pcm] = [np.empty(0, np.int16)] * len(windows)
-        memories: dict[Memory, Memory] = {}
-        for turn in self._turns(windows):
-            lengths = _group_by_length([windows[index] for index in turn])
-            for length, members in lengths.items():
-                indices = [turn[member] for member in members]
-                group = [windows[index] for index in indices]
-                pcms = self._decode_padded(group, length, memories)
-                for index, pcm in zip(indices, pcms, strict=True):
-                    parts[index] = pcm
+        memories = {window.memory: Memory() for window in windows}
+        for memory, known in memories.items():
+            known.state, known.frame = memory.state, memory.frame
+        for turn in _turns(windows):
+            pcms = self._decode_alike([windows[index] for index in turn], memories)
+            for index, pcm in zip(turn, pcms, strict=True):
+                parts[index] = pcm
         for memory, after in memories.items():
             memory.state, memory.frame = after.state, after.frame
         return parts
@@ -83,61 +70,49 @@ class Vocoder:
             ValueError: wrong shape or type, or a code out of range.
         """
         stream = StreamWindows(self.codec, _LONG_WINDOW)
-        codec = self.codec
-        codes = check_frames(codes, codec.num_codebooks, codec.codebook_size)
-        # The last frames go with the end, where a window may be longer.
-        right = codec.right_context
-        cut = max(0, (len(codes) - right - 1) // _LONG_WINDOW * _LONG_WINDOW + right)
-        windows = stream.push(codes[:cut]) + stream.finish(codes[cut:])
+        windows = stream.push(codes) + stream.finish()
         parts = [self.decode([window])[0] for window in windows]
         return np.concatenate([np.empty(0, np.int16), *parts])
 
-    def _turns(self, windows: Sequence[Window]) -> list[list[int]]:
-        """Indices of the windows that may be decoded together."""
-        if self.codec.stages is None:
-            return [list(range(len(windows)))]
-        turns: list[list[int]] = []
-        seen: Counter[Memory] = Counter()
-        for index, window in enumerate(windows):
-            turn = seen[window.memory]
-            seen[window.memory] += 1
-            if turn == len(turns):
-                turns.append([])
-            turns[turn].append(index)
-        return turns
-
-    def _decode_padded(
-        self, windows: Sequence[Window], length: int, memories: dict[Memory, Memory]
-    ) -> list[Pcm]:
-        """One call of the codec, every window padded to ``length`` frames.
+    def _decode_alike(
+        self, windows: Sequence[Window], memories: dict[Memory, Memory]
+    ) -> NDArray[np.int16]:
+        """One call of the codec.
 
         Args:
-            memories: what streams remember by now, if not what they did; the windows' are added.
+            memories: what streams remember by now; those of the windows are brought up to date.
         """
-        codec = self.codec
-        codes, offsets = pad(
-            [torch.from_numpy(window.codes) for window in windows], windows, length
+        first = windows[0]
+        known = [memories[window.memory] for window in windows]
+        states = []
+        for window, memory in zip(windows, known, strict=True):
+            # Behind its end a stream has a frame but no state.
+            if memory.frame != window.begin or (memory.state is None) != window.at_start:
+                raise RuntimeError(
+                    f"the stream is remembered up to frame {memory.frame}, not {window.begin}"
+                )
+            if memory.state is not None:
+                states.append(memory.state)
+        audio, after = self.codec.advance(
+            torch.from_numpy(np.stack([window.codes for window in windows])),
+            stacked(states) if states else None,
+            first.at_end,
         )
-        if codec.stages is None:
-            audio = codec.decode(codes)
-        else:
-            audio, offsets = decode_recalling(codec.stages, windows, codes, offsets, memories)
-        pcm = to_int16(audio).cpu().numpy()
-        parts = []
-        for row, window, offset in zip(pcm, windows, offsets, strict=True):
-            begin = offset * codec.hop_length
-            end = begin + codec.num_samples(len(window.codes)) - window.trim_right
-            parts.append(row[begin + window.trim_left : end])
-        return parts
+        pcm: NDArray[np.int16] = to_int16(audio).cpu().numpy()
+        for window, memory, state in zip(
+            windows, known, unstacked(after, len(windows)), strict=True
+        ):
+            memory.state = None if window.at_end else state
+            memory.frame = window.end
+        return pcm
 
 
-def _group_by_length(windows: Sequence[Window]) -> dict[int, list[int]]:
-    """Indices of the windows of each call, by the length in frames they are padded to."""
-    whole = {len(window.codes) for window in windows if window.at_start and window.at_end}
-    longest = max((len(window.codes) for window in windows), default=0)
-    lengths = sorted(whole | {longest})
-    groups: dict[int, list[int]] = {}
+def _turns(windows: Sequence[Window]) -> list[list[int]]:
+    """Indices of the windows of each call: alike, of different streams, those of one in order."""
+    earlier: Counter[Memory] = Counter()
+    turns: dict[tuple[int, int, bool, bool], list[int]] = {}
     for index, window in enumerate(windows):
-        length = next(length for length in lengths if length >= len(window.codes))
-        groups.setdefault(length, []).append(index)
-    return groups
+        key = (earlier[window.memory], len(window.codes), window.at_start, window.at_end)
+        earlier[window.memory] += 1
+        turns.setdefault(key, []).append(index)
+    return [turns[key] for key in sorted(turns)]

@@ -1,11 +1,10 @@
-"""Cutting a stream of frames into windows whose decoded bodies join without a seam.
+"""Cutting a stream of frames into windows.
 
-A decoder that is not causal needs frames on both sides of what it decodes. A window is therefore a
-*body* (the frames whose samples are wanted) with the codec's left and right context around it; the
-samples of the context are cut off after decoding. At the true start and end of a stream there is
-no context, and the window must end there too: the decoder pads with zeros at its edges, and the
-one-shot decode does the same at the same places. One that mirrors what it decodes needs enough of
-it to mirror: nothing is decoded before that much is known.
+A window is frames that are decoded at once. Every frame is in one window: what a decoder must know
+of the frames before is in the stream's memory, and what it cannot decode before it knows those that
+follow, it decodes with the next window. The end of a stream is a window too, if only to say so.
+
+A decoder can only begin once one sample of a stream is determined, or the stream has ended before.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from vocoder_service.frames import CodecShape, Frames, check_frames
 
 if TYPE_CHECKING:
-    import torch  # takes seconds, and who only cuts needs none of it
+    from vocoder_service.streaming import State  # loads torch, which who only cuts need not
 
 # Shares of its time that a decoder is busy: below the first, windows are as small as their
 # schedule says, from the second on as large as it allows.
@@ -77,31 +76,26 @@ class WindowSchedule:
 
 @dataclass(eq=False)
 class Memory:
-    """What a decoder that remembers keeps of a stream between two of its windows."""
+    """What a decoder keeps of a stream between two of its windows."""
 
-    state: torch.Tensor | None = None
+    state: State | None = None
     frame: int = 0
     """The state is that of the frames before this one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Frames to decode at once, and what to cut off the decoded samples.
+    """Frames to decode at once.
 
-    ``codes`` is int64 [frames, num_codebooks]. ``at_start`` and ``at_end`` say that the first and
-    last frame are those of the stream, so the decoder must see its own edge there.
-
-    A decoder that remembers decodes the windows of a stream once each and in order.
+    ``codes`` is int64 [frames, num_codebooks]; the last window of a stream may have none. The
+    windows of a stream are decoded once each and in order.
     """
 
     codes: Frames
     begin: int
     """Index in the stream of the first frame."""
-    body_end: int
-    """Index in the stream of the frame behind the body."""
-    trim_left: int
-    trim_right: int
     at_end: bool
+    """The last frame is that of the stream."""
     memory: Memory
     """That of the stream."""
 
@@ -109,32 +103,34 @@ class Window:
     def at_start(self) -> bool:
         return self.begin == 0
 
+    @property
+    def end(self) -> int:
+        """Index in the stream of the frame behind the last."""
+        return self.begin + len(self.codes)
+
 
 class StreamWindows:
-    """Frames of one stream in, windows out: as many frames in each as can be decoded by now.
+    """Frames of one stream in, windows out.
 
-    Whoever pushes frames so decides how large windows are. The decoded and trimmed windows,
-    joined, are the one-shot decode of all frames. Frames that no later window can need are
-    dropped: between calls at most left context + right context are kept, or fewer than the frames
-    that the first window needs.
+    Whoever pushes frames so decides how large windows are. The decoded windows, joined, are the
+    one-shot decode of all frames. Only the first frames are kept, until the decoder can begin.
     """
 
     def __init__(self, codec: CodecShape, maximum: int) -> None:
         """
         Args:
-            maximum: frames of the body of one window at most.
+            maximum: frames of one window at most, unless the decoder needs more to begin.
         """
         self._codec = codec
         self._maximum = maximum
         self._kept: Frames = np.empty((0, codec.num_codebooks), np.int64)
-        self._kept_from = 0  # index in the stream of the first kept frame
-        self._body = 0  # index in the stream of the first frame of the next body
+        self._end = 0  # frames that are in windows
         self._memory = Memory()
         self.finished = False
 
     @property
     def kept_frames(self) -> int:
-        """Frames held for windows to come."""
+        """Frames held for the first window."""
         return len(self._kept)
 
     def push(self, frames: NDArray[np.integer]) -> list[Window]:
@@ -145,20 +141,18 @@ class StreamWindows:
             RuntimeError: the stream is finished.
         """
         self._check_open()
-        codec = self._codec
-        self._append(frames)
+        rest = self._with_kept(frames)
         windows = []
-        decodable = self._end - codec.right_context if self._end >= codec.first_frames else 0
-        while self._body < decodable:
-            windows.append(self._cut(min(decodable, self._body + self._maximum), at_end=False))
-        drop = max(0, self._body - codec.left_context) - self._kept_from
-        if drop > 0:
-            self._kept = self._kept[drop:].copy()  # a view would keep the whole array alive
-            self._kept_from += drop
+        least = self._codec.first_frames if self._end == 0 else 1
+        while len(rest) >= least:
+            size = max(least, self._maximum)
+            windows.append(self._window(rest[:size], at_end=False))
+            rest, least = rest[size:], 1
+        self._kept = rest.copy()  # a view would keep the whole array alive
         return windows
 
     def finish(self, frames: NDArray[np.integer] | None = None) -> list[Window]:
-        """The last window, up to the true end; none if no frame is left to decode.
+        """The last window, up to the true end; none if nothing is left to decode.
 
         Args:
             frames: the last ones, if any, as for ``push``; they share the window, which is longer
@@ -169,43 +163,23 @@ class StreamWindows:
             RuntimeError: the stream is finished.
         """
         self._check_open()
-        if frames is not None:
-            self._append(frames)
+        rest = self._kept if frames is None else self._with_kept(frames)
         self.finished = True
-        windows = [self._cut(self._end, at_end=True)] if self._end > self._body else []
         self._kept = self._kept[:0].copy()
-        return windows
+        if len(rest) == 0 and (self._end == 0 or self._codec.right_context == 0):
+            return []
+        return [self._window(rest, at_end=True)]
 
-    @property
-    def _end(self) -> int:
-        return self._kept_from + len(self._kept)
-
-    def _append(self, frames: NDArray[np.integer]) -> None:
+    def _with_kept(self, frames: NDArray[np.integer]) -> Frames:
         codec = self._codec
         new = check_frames(frames, codec.num_codebooks, codec.codebook_size)
-        self._kept = np.concatenate([self._kept, new])
+        return np.concatenate([self._kept, new])
 
     def _check_open(self) -> None:
         if self.finished:
             raise RuntimeError("the stream is finished")
 
-    def _cut(self, body_end: int, at_end: bool) -> Window:
-        """The window whose body ends before frame ``body_end``; the next body begins there."""
-        codec = self._codec
-        start = max(0, self._body - codec.left_context)
-        end = body_end
-        if not at_end:
-            end += codec.right_context
-            end = max(end, codec.first_frames) if start == 0 else end
-        wanted_end = (body_end - start) * codec.hop_length
-        window = Window(
-            codes=self._kept[start - self._kept_from : end - self._kept_from],
-            begin=start,
-            body_end=body_end,
-            trim_left=(self._body - start) * codec.hop_length,
-            trim_right=0 if at_end else codec.num_samples(end - start) - wanted_end,
-            at_end=at_end,
-            memory=self._memory,
-        )
-        self._body = body_end
+    def _window(self, codes: Frames, at_end: bool) -> Window:
+        window = Window(codes, self._end, at_end, self._memory)
+        self._end = window.end
         return window

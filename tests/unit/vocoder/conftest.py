@@ -106,14 +106,14 @@ def codec(request: pytest.FixtureRequest) -> Codec:
 
 @pytest.fixture(params=CONVOLUTIONS)
 def conv_codec(request: pytest.FixtureRequest) -> Codec:
-    """One whose decoder hears its context and nothing else."""
+    """One whose decoder is nothing but convolutions."""
     loaded: Codec = request.getfixturevalue(request.param)
     return loaded
 
 
 @pytest.fixture(params=REMEMBERING)
 def remembering(request: pytest.FixtureRequest) -> Codec:
-    """One whose decoder remembers the whole stream."""
+    """One whose decoder hears all that was before, or far back."""
     loaded: Codec = request.getfixturevalue(request.param)
     return loaded
 

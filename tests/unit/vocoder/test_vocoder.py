@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from vocoder_service.codec import Codec
 from vocoder_service.frames import Frames
+from vocoder_service.streaming import State
 from vocoder_service.vocoder import Pcm, Vocoder, to_int16
 from vocoder_service.windows import StreamWindows, Window
 
@@ -48,9 +49,11 @@ class CountingCodec:
         self._codec = codec
         self.shapes: list[tuple[int, ...]] = []
 
-    def decode(self, codes: torch.Tensor) -> torch.Tensor:
+    def advance(
+        self, codes: torch.Tensor, before: State | None, last: bool
+    ) -> tuple[torch.Tensor, State]:
         self.shapes.append(tuple(codes.shape))
-        return self._codec.decode(codes)
+        return self._codec.advance(codes, before, last)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._codec, name)
@@ -92,49 +95,39 @@ def windows_of(codec: Codec, frames: int, seed: int) -> list[Window]:
     return stream.push(random_codes(codec, frames, seed)) + stream.finish()
 
 
-def test_a_window_does_not_hear_the_rest_of_its_batch(codec: Codec) -> None:
-    def windows() -> list[Window]:
-        return [w for seed, n in enumerate([5, 12, 40, 70]) for w in windows_of(codec, n, seed)]
+def test_a_stream_does_not_hear_the_rest_of_its_batch(codec: Codec) -> None:
+    lengths = [5, 12, 40, 70, 40]
+    streams = [windows_of(codec, length, seed) for seed, length in enumerate(lengths)]
+    shuffled = [index for index, own in enumerate(streams) for _ in own]
+    Random(0).shuffle(shuffled)
+    remaining = [iter(own) for own in streams]
 
-    vocoder = Vocoder(codec)
-    together = vocoder.decode(windows())
+    parts = Vocoder(codec).decode([next(remaining[index]) for index in shuffled])
 
-    for window, pcm in zip(windows(), together, strict=True):
-        assert_same_sound(pcm, vocoder.decode([window])[0])
-
-
-def test_context_shorter_than_computed_would_be_heard(conv_codec: Codec) -> None:
-    class Deaf(CountingCodec):
-        left_context = conv_codec.left_context - 2
-        right_context = conv_codec.right_context - 2
-
-    codes = random_codes(conv_codec, 70, seed=0)
-    deaf: Any = Deaf(conv_codec)
-    stream = StreamWindows(deaf, MAX_WINDOW)
-    parts = Vocoder(conv_codec).decode(stream.push(codes) + stream.finish())
-    difference = np.concatenate(parts).astype(int) - one_shot(conv_codec, codes)
-    assert np.abs(difference).max() > 1
+    for index, length in enumerate(lengths):
+        own = [part for part, owner in zip(parts, shuffled, strict=True) if owner == index]
+        assert_same_sound(np.concatenate(own), one_shot(codec, random_codes(codec, length, index)))
 
 
-def test_windows_inside_their_streams_share_one_call(xcodec: Codec) -> None:
-    first, *middle, last = windows_of(xcodec, 90, seed=0)
-    counting: Any = CountingCodec(xcodec)
+def test_windows_share_a_call_if_they_are_alike(codec: Codec) -> None:
+    streams = [StreamWindows(codec, MAX_WINDOW) for _ in range(4)]
+    counting: Any = CountingCodec(codec)
+    vocoder = Vocoder(counting)
 
-    Vocoder(counting).decode([first, *middle, last])
+    def push(*sizes: int) -> list[tuple[int, int]]:
+        counting.shapes.clear()
+        vocoder.decode(
+            [
+                window
+                for stream, size in zip(streams, sizes, strict=True)
+                for window in stream.push(random_codes(codec, size, size))
+            ]
+        )
+        return sorted(shape[:2] for shape in counting.shapes)
 
-    longest = max(len(window.codes) for window in [first, *middle, last])
-    assert counting.shapes == [(len(middle) + 2, 8, longest)]
-
-
-def test_whole_streams_share_a_call_only_with_their_own_length(xcodec: Codec) -> None:
-    (short,) = windows_of(xcodec, 4, seed=0)
-    (equal,) = windows_of(xcodec, 4, seed=1)
-    (longer,) = windows_of(xcodec, 9, seed=2)
-    counting: Any = CountingCodec(xcodec)
-
-    Vocoder(counting).decode([short, longer, equal])
-
-    assert sorted(counting.shapes) == [(1, 8, 9), (2, 8, 4)]
+    assert push(12, 12, 12, 13) == [(1, 13), (3, 12)]
+    assert push(5, 4, 5, 5) == [(1, 4), (3, 5)]
+    assert push(13, 13, 13, 13) == [(4, 13)]
 
 
 def test_no_windows_need_no_call(xcodec: Codec) -> None:
@@ -150,8 +143,7 @@ def test_a_long_input_is_decoded_piece_by_piece_with_the_same_result(conv_codec:
     pcm = Vocoder(counting).decode_all(codes)
 
     assert_same_sound(pcm, one_shot(conv_codec, codes))
-    assert len(counting.shapes) == 3
-    assert max(frames for _, _, frames in counting.shapes) <= 520
+    assert [frames for _, frames, _ in counting.shapes] == [500, 500, 234, 0]
 
 
 def test_decoding_nothing_gives_nothing(codec: Codec) -> None:
