@@ -86,7 +86,7 @@ class EngineReplica:
         # Here, so that whoever builds the application need not load torch.
         from deployments.metrics.vllm_figures import VllmFigures
         from engine_adapter.checkpoint import ModelDirectory
-        from engine_adapter.engine import EngineConfig, SpeechEngine
+        from engine_adapter.engine import SpeechEngine
         from vocoder_service.actor import VocoderActor
 
         model = ModelDirectory.open(locate(settings.path))
@@ -104,12 +104,7 @@ class EngineReplica:
             memory_share=vocoder.gpu_memory_utilization if settings.shares_gpu else None,
             encoder=_encoder(model),
         )
-        self._engine = SpeechEngine(
-            EngineConfig(
-                model=str(model.path), **settings.engine.model_dump(exclude={"cpus", "gpus"})
-            ),
-            stat_loggers=[VllmFigures],
-        )
+        self._engine = SpeechEngine(settings.engine.config(model.path), stat_loggers=[VllmFigures])
         self._codec = await self._vocoder.ready.remote()
         vocoding = Vocoding(self._vocoder, self._codec, vocoder.schedule(), spec.codec_first_stream)
         self._narrator = Narrator(self._engine, vocoding)

@@ -56,6 +56,7 @@ def asked(expression: str) -> Asked:
     def visit(part: promql_parser.Expr) -> bool:
         if isinstance(part, promql_parser.VectorSelector):
             labels = frozenset(matcher.name for matcher in part.matchers.matchers)
+            assert part.name is not None, "every selector names its metric"
             selected.append((part.name, labels))
         elif isinstance(part, promql_parser.AggregateExpr) and part.modifier is not None:
             grouped.update(part.modifier.labels)

@@ -197,7 +197,7 @@ def test_guidance(family: str, load: Load) -> None:
     ids = [0] * len(plain.prompt) if family == "bagpiper" else [1]
     assert reference.generate(replace(guided, unconditional_ids=ids)) == results[0]
     # Equal contexts: w c + (1 - w) c = c.
-    same = replace(guided, unconditional_ids=[row[0] for row in plain.prompt])
+    same = replace(guided, unconditional_ids=[int(row[0]) for row in plain.prompt])
     assert reference.generate(same).raw_ids == unguided.raw_ids
 
 
@@ -250,7 +250,7 @@ def test_seeds_and_prompts_matter(load: Load) -> None:
     result = reference.generate(first)
     assert reference.generate(first) == result
     assert reference.generate(replace(first, seed=2**63 - 1)).raw_ids != result.raw_ids
-    other = replace(first, prompt=[*first.prompt[:-1], [first.prompt[-1][0] + 1, *[0] * 7]])
+    other = replace(first, prompt=[*first.prompt[:-1], [int(first.prompt[-1][0]) + 1, *[0] * 7]])
     assert reference.generate(other).raw_ids != result.raw_ids
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vocoder_service.busy import EncoderBusy
-from vocoder_service.encoder import Codes, Samples
+from vocoder_service.encoder import Codes, EncoderLimits, Samples
 from vocoder_service.encoding import EncodingService
 
 
@@ -15,6 +15,7 @@ class Held:
     """An encoder that waits for a signal and remembers what it was given."""
 
     sample_rate = 16000
+    limits = EncoderLimits(320)
 
     def __init__(self) -> None:
         self.go = threading.Event()
