@@ -290,6 +290,7 @@ def test_a_voice_is_refused_where_it_would_change_nothing() -> None:
     without = replace(
         GUIDED_BAGPIPER,
         voices={"a": (9,)},
+        instructed=(),
         prompts={**BAGPIPER.prompts, "audio": (1, "voice", "text")},
     )
     for spec, fields in (
