@@ -72,15 +72,15 @@ class Service:
                 total += int(found[1]) * 1024
         return total
 
-    def kill_engine(self, *, first_only: bool = False) -> None:
-        """Kills the engine core processes, or one of them, as a crash would."""
+    def kill_engine(self) -> None:
+        """Kills the engine core process, as a crash would."""
         cores = [
             pid
             for pid in self.descendants()
             if "EngineCore" in Path(f"/proc/{pid}/cmdline").read_text()
         ]
         assert cores
-        for pid in cores[:1] if first_only else cores:
+        for pid in cores:
             os.kill(pid, signal.SIGKILL)
 
     def stop(self, *, ctrl_c: bool = False) -> None:

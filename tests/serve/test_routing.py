@@ -1,0 +1,188 @@
+"""Two replicas of one model: where requests go, who waits, and what becomes of live streams."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.serve.replica_loads import Replicas, replicas_of
+from tests.serve.service_process import ROOT, Service, running_service
+
+pytestmark = pytest.mark.serve
+
+ROWS = 8
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory, endless_model: Path) -> Iterator[Service]:
+    """A service with two replicas of the endless model, of eight rows each."""
+    data = yaml.safe_load((ROOT / "serve_config.yaml").read_text())
+    arguments = data["applications"][0]["args"]
+    arguments["service"] = {"drain_seconds": 300}
+    model = arguments["models"][0]
+    model |= {"id": "demo", "path": str(endless_model), "replicas": 2}
+    model["engine"] |= {"max_rows": ROWS, "max_model_len": 3200, "cpus": 0.5}
+    model["admission"] = {  # a busy machine is slow, and nothing here is about that
+        "realtime": {"weight": 8, "max_wait_seconds": 600},
+        "standard": {"weight": 4, "max_wait_seconds": 600},
+        "batch": {"weight": 1, "max_wait_seconds": 6},
+    }
+    path = tmp_path_factory.mktemp("config") / "serve_config.yaml"
+    path.write_text(yaml.safe_dump(data))
+    with running_service(path) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def replicas(pair: Service) -> Iterator[Replicas]:
+    with replicas_of(pair, "engine-demo") as both:
+        deadline = time.monotonic() + 60
+        while len(both.loads()) < 2:  # a service is ready with the first
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        yield both
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a request; times in seconds, -1 where there is none."""
+
+    status: int
+    first: float
+    whole: float
+    seconds: float
+    retry_after: int
+
+
+async def ask(http: httpx.AsyncClient, priority: str | None = None, **changes: Any) -> Answer:
+    body = {
+        "model": "demo",
+        "voice": "rms",
+        "input": "Hello there.",
+        "response_format": "pcm",
+        "max_duration_seconds": 1,
+        **changes,
+    }
+    headers = {} if priority is None else {"x-priority-class": priority}
+    began, first, received = time.monotonic(), -1.0, 0
+    async with http.stream("POST", "/v1/audio/speech", json=body, headers=headers) as answer:
+        async for piece in answer.aiter_raw():
+            first = time.monotonic() - began if first < 0 else first
+            received += len(piece)
+    ok = answer.status_code == 200
+    return Answer(
+        answer.status_code,
+        first if ok else -1,
+        time.monotonic() - began,
+        received / 2 / 24_000 if ok else 0,
+        int(answer.headers.get("retry-after", -1)),
+    )
+
+
+def client(pair: Service) -> httpx.AsyncClient:
+    limits = httpx.Limits(max_connections=None)
+    return httpx.AsyncClient(base_url=pair.url, timeout=120, limits=limits)
+
+
+async def test_a_guided_mix_loads_both_evenly(pair: Service, replicas: Replicas) -> None:
+    """Every third request is plain, so whoever counts requests gives one replica more rows."""
+    differences, totals = [], []
+    async with client(pair) as http:
+        asked = [
+            asyncio.create_task(
+                ask(http, seed=i, cfg_scale=1 if i % 3 == 0 else 2, max_duration_seconds=1 + i % 4)
+            )
+            for i in range(30)
+        ]
+        while not all(task.done() for task in asked):
+            rows = [report["rows"] for report in await replicas.in_thread()]
+            totals.append(sum(rows))
+            if sum(rows) >= 2 * ROWS:  # both could be full
+                differences.append(abs(rows[0] - rows[1]))
+            await asyncio.sleep(0.1)
+        answers = [task.result() for task in asked]
+    assert [answer.status for answer in answers] == [200] * 30
+    assert max(totals) > 2 * ROWS
+    assert len(differences) >= 5
+    assert mean(differences) <= 4
+
+
+async def test_classes_hold_under_overload(pair: Service) -> None:
+    """Batch fills the queues; what is spoken to somebody is served next to at once."""
+    async with client(pair) as http:
+        batch = [
+            asyncio.create_task(
+                ask(http, "batch", seed=i, cfg_scale=2, max_duration_seconds=3),
+            )
+            for i in range(80)
+        ]
+        await asyncio.sleep(1.5)
+        realtime = [await ask(http, "realtime", seed=i) for i in range(6)]
+        humble = await asyncio.gather(*batch)
+    assert [answer.status for answer in realtime] == [200] * 6
+    assert {answer.status for answer in humble} == {200, 429}
+    served = [answer for answer in humble if answer.status == 200]
+    refused = [answer for answer in humble if answer.status == 429]
+    assert len(served) >= 8
+    assert all(answer.seconds == pytest.approx(3, abs=0.05) for answer in served)
+    assert all(answer.retry_after >= 1 for answer in refused)
+    # A refusal does not wait.
+    assert median(answer.whole for answer in refused) < median(answer.first for answer in served)
+    waited = sorted(answer.first for answer in served)[len(served) // 2 :]
+    assert median(answer.first for answer in realtime) < median(waited)
+
+
+async def test_a_class_that_does_not_exist_is_refused(pair: Service) -> None:
+    async with client(pair) as http:
+        answer = await http.post(
+            "/v1/audio/speech",
+            json={"model": "demo", "voice": "rms", "input": "Hello."},
+            headers={"x-priority-class": "urgent"},
+        )
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "x-priority-class"
+
+
+async def test_a_redeploy_cuts_no_stream(pair: Service, replicas: Replicas) -> None:
+    """With one replica less, of which each has streams."""
+    await asyncio.sleep(3)  # until the routers know that what came before has ended
+    async with client(pair) as http:
+        streams = [
+            asyncio.create_task(ask(http, seed=i, max_duration_seconds=10)) for i in range(8)
+        ]
+        while min(report["rows"] for report in await replicas.in_thread()) < 3:
+            assert not any(stream.done() for stream in streams)
+            await asyncio.sleep(0.1)
+        await asyncio.to_thread(replicas.redeploy, 1)
+        during = []
+        while not all(stream.done() for stream in streams):
+            during.append((await http.get("/ready")).status_code)
+            during.append((await ask(http, max_duration_seconds=0.2)).status)
+            await asyncio.sleep(0.2)
+        whole = await asyncio.gather(*streams)
+    assert [one.status for one in whole] == [200] * 8
+    assert all(one.seconds == pytest.approx(10, abs=0.05) for one in whole)
+    assert set(during) == {200}
+    deadline = time.monotonic() + 30
+    while len(replicas.loads()) != 1:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.5)
+
+
+async def test_stopping_lets_streams_end_and_is_not_ready(pair: Service) -> None:
+    async with client(pair) as http:
+        stream = asyncio.create_task(ask(http, max_duration_seconds=10))
+        await asyncio.sleep(1)
+        pair.process.terminate()
+        await asyncio.sleep(1.5)
+        assert not stream.done()
+        assert (await http.get("/ready")).status_code != 200
+        assert (await stream).seconds == pytest.approx(10, abs=0.05)
+    assert await asyncio.to_thread(pair.process.wait, 60) == 0
