@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test lint types fast format demo-voice evaluate lock clean
+.PHONY: help setup serve test chaos lint types fast format demo-voice evaluate lock clean
 
 run := .venv/bin/
 fast := not engine and not serve
@@ -13,11 +13,14 @@ setup: ## install the pinned dependencies into .venv (at once where that is done
 serve: setup ## serve the default model as serve_config.yaml says
 	@exec $(run)speechlm serve serve_config.yaml
 
-test: lint types ## lint, types and every test
+test: lint types ## lint, types and every test but those of chaos
 	@requirements/setup kubernetes
 	@requirements/debian
 	$(run)pytest -m '$(fast)' -n 2
-	$(run)pytest -m 'not ($(fast))' -n 2 --dist loadscope
+	$(run)pytest -m 'not ($(fast)) and not chaos' -n 2 --dist loadscope
+
+chaos: setup ## the tests that need minutes and gigabytes: redeploys, replicas, several workers
+	$(run)pytest -m chaos
 
 lint: setup ## ruff: rules and format
 	$(run)ruff check

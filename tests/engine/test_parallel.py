@@ -11,7 +11,7 @@ import pytest
 from tests.engine.harness import RICHEST, ROOMY, Harness, check, requests_of
 from tests.reference.requests import Case
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.chaos]
 
 PARALLEL = dataclasses.replace(ROOMY, tensor_parallel_size=2)
 

@@ -15,7 +15,7 @@ import yaml
 from tests.serve.replica_loads import Replicas, replicas_of
 from tests.serve.service_process import ROOT, Service, running_service
 
-pytestmark = pytest.mark.serve
+pytestmark = [pytest.mark.serve, pytest.mark.chaos]
 
 ROWS = 8
 
