@@ -328,6 +328,7 @@ def test_a_port_that_is_taken_is_an_error_at_once(service: Service, serve_config
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.chaos
 def test_an_engine_that_dies_breaks_the_stream_and_is_503(
     service: Service, serve_config: Path
 ) -> None:
