@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
+from engine_adapter.folders import CODEC_FOLDER, SSL_FOLDER
 from engine_adapter.spec import SpecError
 
 # As in engine_adapter.checkpoint, which would bring torch.
-_CODEC, _SSL = "codec", "ssl"
 _CONFIGURATIONS = (".json", ".yaml")
 _RATES = ("sampling_rate", "sample_rate")
 _ESPNET_RATE = 24000  # of a codec of ESPnet's whose configuration has none
@@ -39,7 +39,7 @@ class ModelAudio:
         Raises:
             SpecError: its codec has no configuration, or that has no sample rate.
         """
-        file = _configuration(directory / _CODEC)
+        file = _configuration(directory / CODEC_FOLDER)
         try:
             config = yaml.safe_load(file.read_text())  # JSON is YAML
         except (OSError, yaml.YAMLError) as error:
@@ -69,7 +69,7 @@ def _sample_rate(config: Any, *, of_espnet: bool) -> int | None:
 def _fingerprint(directory: Path) -> str:
     """Of the configurations, and of names and sizes of the weights."""
     digest = hashlib.sha256()
-    for folder in (_CODEC, _SSL):
+    for folder in (CODEC_FOLDER, SSL_FOLDER):
         files = (path for path in (directory / folder).rglob("*") if path.is_file())
         for file in sorted(files):
             name = file.relative_to(directory).as_posix()

@@ -12,14 +12,13 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from engine_adapter.checkpoint import (
-    CODEC_FOLDER,
     CONFIG_FILE,
-    SSL_FOLDER,
     TOKENIZER_FILE,
     CheckpointError,
     ModelDirectory,
     has_configuration,
 )
+from engine_adapter.folders import CODEC_FOLDER, SSL_FOLDER
 from engine_adapter.missing_parts import missing_parts
 from engine_adapter.spec import StreamSpec
 from engine_adapter.tokenizer import read_tokenizer

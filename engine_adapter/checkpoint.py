@@ -11,20 +11,14 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from engine_adapter.spec import (
-    AUDIO_ENCODER_FOLDER,
-    SPEC_FILE,
-    SpecError,
-    StreamSpec,
-    has_audio_encoder,
-)
+from engine_adapter.encoder_files import has_audio_encoder
+from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
+from engine_adapter.spec import SPEC_FILE, SpecError, StreamSpec
 
 CONFIG_FILE = "config.json"
 ESPNET_CONFIG_FILE = "config.yaml"
 WEIGHTS_FILE = "model.safetensors"
 WEIGHTS_INDEX_FILE = "model.safetensors.index.json"
-CODEC_FOLDER = "codec"
-SSL_FOLDER = "ssl"
 TOKENIZER_FILE = "tokenizer/tokenizer.json"
 STREAM_EMBEDDING = "stream_embedding.weight"
 

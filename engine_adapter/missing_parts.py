@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_adapter.checkpoint import (
-    CODEC_FOLDER,
-    CONFIG_FILE,
-    SSL_FOLDER,
-    TOKENIZER_FILE,
-    has_configuration,
-)
-from engine_adapter.spec import AUDIO_ENCODER_FOLDER, StreamSpec, has_audio_encoder
+from engine_adapter.checkpoint import CONFIG_FILE, TOKENIZER_FILE, has_configuration
+from engine_adapter.encoder_files import has_audio_encoder
+from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
+from engine_adapter.spec import StreamSpec
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
-from engine_adapter.encoder_files import encoder_fault
+from engine_adapter.encoder_files import encoder_fault, has_audio_encoder
+from engine_adapter.folders import AUDIO_ENCODER_FOLDER
 from engine_adapter.layout import Layout, Segment
 
 Output = Literal["audio", "text", "text+audio"]
@@ -27,8 +28,6 @@ VOICE_SLOT = "voice"
 INSTRUCTIONS_SLOT = "instructions"
 MAX_CFG_SCALE = 100.0
 SPEC_FILE = "speech.json"
-AUDIO_ENCODER_FOLDER = "audio_encoder"
-_AUDIO_ENCODER_FILES = ("config.json", "preprocessor_config.json")
 
 
 class SpecError(ValueError):
@@ -399,9 +398,3 @@ class StreamSpec:
             return cls.from_dict(json.loads(path.read_text()))
         except (OSError, json.JSONDecodeError) as error:
             raise SpecError(f"{path}: {error}") from error
-
-
-def has_audio_encoder(directory: Path) -> bool:
-    """Whether a model directory has an encoder of continuous audio, and its settings."""
-    folder = directory / AUDIO_ENCODER_FOLDER
-    return all((folder / name).is_file() for name in _AUDIO_ENCODER_FILES)

@@ -17,16 +17,10 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
-from engine_adapter.checkpoint import (
-    CODEC_FOLDER,
-    CONFIG_FILE,
-    SSL_FOLDER,
-    STREAM_EMBEDDING,
-    TOKENIZER_FILE,
-    WEIGHTS_FILE,
-)
+from engine_adapter.checkpoint import CONFIG_FILE, STREAM_EMBEDDING, TOKENIZER_FILE, WEIGHTS_FILE
 from engine_adapter.families import FAMILIES
-from engine_adapter.spec import AUDIO_ENCODER_FOLDER, StreamSpec
+from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
+from engine_adapter.spec import StreamSpec
 
 MAX_POSITION_EMBEDDINGS = 4096
 

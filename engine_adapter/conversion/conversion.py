@@ -13,13 +13,7 @@ from typing import Any
 
 import torch
 
-from engine_adapter.checkpoint import (
-    CODEC_FOLDER,
-    CONFIG_FILE,
-    SSL_FOLDER,
-    TOKENIZER_FILE,
-    CheckpointError,
-)
+from engine_adapter.checkpoint import CONFIG_FILE, TOKENIZER_FILE, CheckpointError
 from engine_adapter.conversion import shapes, vocabulary
 from engine_adapter.conversion.backbones import BACKBONES, measured, served_config
 from engine_adapter.conversion.errors import ConversionError, shortened
@@ -29,8 +23,9 @@ from engine_adapter.conversion.shards import SHARD_BYTES, WRITABLE, Entry, write
 from engine_adapter.conversion.source import TorchCheckpoint
 from engine_adapter.conversion.staging import check_is_free, staged
 from engine_adapter.families import FAMILIES
+from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
 from engine_adapter.missing_parts import MissingPart, missing_parts
-from engine_adapter.spec import AUDIO_ENCODER_FOLDER, StreamSpec
+from engine_adapter.spec import StreamSpec
 from engine_adapter.tokenizer import read_tokenizer
 
 TRAINING_CONFIG = "config.yaml"
