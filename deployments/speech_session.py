@@ -13,6 +13,7 @@ from cfg_pairing.admission import Priority
 from deployments import stream_messages as messages
 from deployments.answer_messages import Codes
 from deployments.audio.joining import Joiner
+from deployments.audio.pcm import BYTES_PER_SAMPLE
 from deployments.catalog import Catalog
 from deployments.errors import ApiError, refuse_fault
 from deployments.guards.audit import AuditRecord
@@ -27,7 +28,6 @@ from engine_adapter.request import FinishReason, draw_seed
 _FIRST_CHARACTERS = 24
 _LONGEST_UTTERANCE = 400  # characters, of models that do not say
 _ATTEMPTS = 10  # to find a replica with room, in the middle of a conversation
-_BYTES_PER_SAMPLE = 2
 
 
 @dataclass
@@ -238,7 +238,7 @@ class SpeechSession:
         return _Passage(sound, Joiner(codec_rate), codec_rate)
 
     async def _play(self, passage: _Passage, pcm: bytes) -> None:
-        passage.samples += len(pcm) // _BYTES_PER_SAMPLE
+        passage.samples += len(pcm) // BYTES_PER_SAMPLE
         if encoded := passage.sound.piece(pcm):
             await self._send_bytes(encoded)
 

@@ -11,8 +11,9 @@ import numpy as np
 from av.audio.stream import AudioStream
 from av.packet import Packet
 
-_BYTES_PER_SAMPLE = 2
-_SILENT_SAMPLE = bytes(_BYTES_PER_SAMPLE)
+from deployments.audio.pcm import BYTES_PER_SAMPLE
+
+_SILENT_SAMPLE = bytes(BYTES_PER_SAMPLE)
 _MPEG_RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 
 
@@ -131,7 +132,7 @@ class CompressedEncoder:
             },
         )
         self._stream = self._begin_stream()
-        self._frame_bytes = self._stream.codec_context.frame_size * _BYTES_PER_SAMPLE
+        self._frame_bytes = self._stream.codec_context.frame_size * BYTES_PER_SAMPLE
         self._pcm = bytearray()
         self._samples = 0  # given to the codec
         self._packets = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_BYTES_PER_SAMPLE = 2
 _FADE_SECONDS = 0.005
 
 

@@ -6,9 +6,10 @@ import av
 import numpy as np
 from av.filter import Graph
 
+from deployments.audio.pcm import BYTES_PER_SAMPLE
+
 MIN_SPEED, MAX_SPEED = 0.25, 4.0
 
-_BYTES_PER_SAMPLE = 2
 # One ``atempo`` goes down to 0.5; its own windows are 40 to 64 ms long. What it gives depends on
 # how its input is cut, so it always gets blocks of the same length.
 _SLOWEST_STAGE = 0.5
@@ -39,7 +40,7 @@ class Stretcher:
         self._sample_rate = sample_rate
         self._speed = speed
         self._graph = None if speed == 1.0 else _graph(sample_rate, speed)
-        self._block_bytes = round(_BLOCK_SECONDS * sample_rate) * _BYTES_PER_SAMPLE
+        self._block_bytes = round(_BLOCK_SECONDS * sample_rate) * BYTES_PER_SAMPLE
         self._pcm = bytearray()
         self._taken = self._given = 0  # samples
 
@@ -47,7 +48,7 @@ class Stretcher:
         """What is ready at the new speed, perhaps nothing."""
         if self._graph is None:
             return pcm
-        self._taken += len(pcm) // _BYTES_PER_SAMPLE
+        self._taken += len(pcm) // BYTES_PER_SAMPLE
         return self._through(self._graph, pcm)
 
     def finish(self) -> bytes:
@@ -55,8 +56,8 @@ class Stretcher:
         if self._graph is None:
             return b""
         rest = round(self._taken / self._speed) - self._given
-        silence = bytes(round(_PUSH_SECONDS * self._sample_rate) * _BYTES_PER_SAMPLE)
-        return self._through(self._graph, silence)[: rest * _BYTES_PER_SAMPLE]
+        silence = bytes(round(_PUSH_SECONDS * self._sample_rate) * BYTES_PER_SAMPLE)
+        return self._through(self._graph, silence)[: rest * BYTES_PER_SAMPLE]
 
     def _through(self, graph: Graph, pcm: bytes) -> bytes:
         self._pcm += pcm
@@ -69,7 +70,7 @@ class Stretcher:
             graph.push(frame)
             stretched += _ready(graph)
         del self._pcm[:whole]
-        self._given += len(stretched) // _BYTES_PER_SAMPLE
+        self._given += len(stretched) // BYTES_PER_SAMPLE
         return bytes(stretched)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 
+from deployments.audio.pcm import BYTES_PER_SAMPLE
+
 HEADER_BYTES = 44
 _UNKNOWN = 0xFFFFFFFF
-_BYTES_PER_SAMPLE = 2
 
 
 def header(sample_rate: int, pcm_bytes: int | None) -> bytes:
@@ -36,9 +37,9 @@ def header(sample_rate: int, pcm_bytes: int | None) -> bytes:
         1,  # PCM
         1,  # channel
         sample_rate,
-        sample_rate * _BYTES_PER_SAMPLE,
-        _BYTES_PER_SAMPLE,
-        8 * _BYTES_PER_SAMPLE,
+        sample_rate * BYTES_PER_SAMPLE,
+        BYTES_PER_SAMPLE,
+        8 * BYTES_PER_SAMPLE,
         b"data",
         data_size,
     )
