@@ -135,6 +135,10 @@ class AdmissionQueue:
         """Rows they wait for."""
         return sum(ticket.rows for p in _classes(priority) for ticket in self._waiting[p])
 
+    def wanted_rows(self) -> int:
+        """Rows that are held or waited for."""
+        return self._running_rows + self.waiting_rows()
+
     def oldest(self, now: float) -> float:
         """Seconds that the ticket has waited which has waited longest; 0 if none waits."""
         heads = [queue[0].arrived for queue in self._waiting.values() if queue]

@@ -13,12 +13,13 @@ from ray.serve.config import DeploymentActorConfig, RequestRouterConfig
 from deployments.autoscaling import REPLICA_ENVIRONMENT, config_of
 from deployments.engine_deployment import EngineReplica
 from deployments.guards.limiter import NAME, LimiterActor
+from deployments.guards.settings import GuardSettings
 from deployments.ingress import Ingress
 from deployments.model_audio import ModelAudio
 from deployments.model_card import ModelCard
 from deployments.model_directory import find
 from deployments.routing import REPORT_SECONDS, ROUTER
-from deployments.settings import INGRESS, GuardSettings, ModelSettings, Settings
+from deployments.settings import INGRESS, ModelSettings, Settings
 
 # A replica refuses what it cannot take itself, at once and exactly. Serve's own limits only
 # have to be out of its way, and to bound what waits while no replica is there.

@@ -19,6 +19,7 @@ from cfg_pairing.routing import LoadReport
 from deployments import gpu_memory, tracing
 from deployments.answer_messages import AnswerCall, AnswerEvent, Codes
 from deployments.answering import Answerer
+from deployments.audio.pcm import seconds_of
 from deployments.demand import Call, audio_seconds, rows_of
 from deployments.gate import Gate, Pace, Visit
 from deployments.guards import logs
@@ -58,8 +59,6 @@ _API_NAMES = {
     "max_frames": "max_duration_seconds",
 }
 
-
-_BYTES_PER_SAMPLE = 2
 
 _Event = TypeVar("_Event")
 
@@ -200,7 +199,7 @@ class EngineReplica:
         total = engine.get("blocks_total", 0)
         report = LoadReport(
             serial=next(self._reports),
-            rows=queue.running_rows + queue.waiting_rows(),
+            rows=queue.wanted_rows(),
             capacity=queue.rows,
             kv_share=engine["blocks_in_use"] / total if total else 0.0,
         )
@@ -210,11 +209,11 @@ class EngineReplica:
         """``ReplicaSignals`` for the policy; Serve asks twice a second if it scales."""
         queue, now = self._gate.queue, time.monotonic()
         signals = ReplicaSignals(
-            rows=queue.running_rows + queue.waiting_rows(),
+            rows=queue.wanted_rows(),
             waiting_rows=queue.waiting_rows(),
             capacity=queue.rows,
             queue_age=queue.oldest(now),
-            audio_owed=sum(visit.owed for visit in self._gate.visits),
+            audio_owed=self._gate.audio_owed,
             audio_rate=self._pace.audio_rate(now),
         )
         return {name: float(value) for name, value in asdict(signals).items()}
@@ -247,7 +246,7 @@ class EngineReplica:
         pcm = event.pcm if isinstance(event, FirstAudio) else event
         if not isinstance(pcm, bytes):
             return 0.0
-        return len(pcm) / _BYTES_PER_SAMPLE / self._codec.sample_rate
+        return seconds_of(pcm, self._codec.sample_rate)
 
     async def _speech(
         self, call: SpeechCall, seed: int, resolved: list[ResolvedRequest]

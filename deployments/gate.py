@@ -49,6 +49,11 @@ class Gate:
     audio_seconds: float = 0.0
     _waiting: dict[Ticket, asyncio.Future[None]] = field(default_factory=dict)
 
+    @property
+    def audio_owed(self) -> float:
+        """Seconds of audio that all who are here are still to get."""
+        return sum(visit.owed for visit in self.visits)
+
     async def pass_through(
         self,
         events: AsyncGenerator[_Event, None],

@@ -17,6 +17,7 @@ from deployments.guards import exposure, logs
 from deployments.guards.key_source import plain_keys
 from deployments.guards.limiter import ServeLimiter
 from deployments.guards.runtime import Guards
+from deployments.guards.settings import GuardSettings
 from deployments.messages import SpeechCall
 from deployments.metrics import emit
 from deployments.metrics.sinks import RaySink
@@ -34,7 +35,7 @@ from deployments.routes import (
     transcriptions,
     voices,
 )
-from deployments.settings import GuardSettings, ServiceSettings, TracingSettings
+from deployments.settings import ServiceSettings, TracingSettings
 
 
 def create_app(catalog: Catalog, guards: Guards | None = None) -> FastAPI:

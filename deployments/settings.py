@@ -1,4 +1,4 @@
-"""Every setting of the service, checked in one place.
+"""Every setting of the service, checked in one place; those of the guards are beside them.
 
 In ``serve_config.yaml`` they are the ``args`` of the application. A key that is not
 known, and a value of the wrong type, is an error.
@@ -9,10 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from cfg_pairing.admission import ClassPolicy, Priority
 from cfg_pairing.autoscaling import ScalingPolicy
+from deployments.guards.settings import GuardSettings
+from deployments.strict_settings import Seconds, StrictSettings
 from engine_adapter.engine_config import EngineConfig, SettingError
 from vocoder_service.windows import WindowSchedule
 
@@ -20,7 +22,6 @@ INGRESS = "Ingress"
 """The deployment of the HTTP front ends."""
 Cpus = Annotated[float, Field(ge=0)]
 Gpus = Annotated[float, Field(ge=0)]
-Seconds = Annotated[float, Field(gt=0)]
 
 ENGINE_GPU_MEMORY = 0.92
 """Share of a GPU's memory that vLLM takes where nothing is said."""
@@ -28,13 +29,7 @@ SHARED_GPU_MEMORY = 0.97
 """Of a GPU that two processes share; the rest is what CUDA takes for each."""
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, protected_namespaces=()
-    )
-
-
-class EngineSettings(_Settings):
+class EngineSettings(StrictSettings):
     """The vLLM engine of one replica (docs/engine-settings.md).
 
     Attributes:
@@ -79,7 +74,7 @@ class EngineSettings(_Settings):
         return EngineConfig(str(model), **self.model_dump(exclude={"cpus", "gpus"}))
 
 
-class VocoderSettings(_Settings):
+class VocoderSettings(StrictSettings):
     """The vocoder actor beside each engine replica.
 
     Attributes:
@@ -109,7 +104,7 @@ class VocoderSettings(_Settings):
         return WindowSchedule(self.first_window, self.window_growth, self.max_window)
 
 
-class PrioritySettings(_Settings):
+class PrioritySettings(StrictSettings):
     """What the requests of a class get (docs/scaling.md).
 
     Attributes:
@@ -126,7 +121,7 @@ class PrioritySettings(_Settings):
         return ClassPolicy(self.weight, self.max_wait_seconds)
 
 
-class AdmissionSettings(_Settings):
+class AdmissionSettings(StrictSettings):
     """The queue of each replica, for requests that find no rows free.
 
     Attributes:
@@ -150,7 +145,7 @@ class AdmissionSettings(_Settings):
         }
 
 
-class AutoscalingSettings(_Settings):
+class AutoscalingSettings(StrictSettings):
     """How many engines a model has, by what is asked of it (docs/scaling.md).
 
     Attributes:
@@ -191,7 +186,7 @@ class AutoscalingSettings(_Settings):
         return ScalingPolicy(**self.model_dump())
 
 
-class ModelSettings(_Settings):
+class ModelSettings(StrictSettings):
     """One served model.
 
     Attributes:
@@ -268,105 +263,7 @@ class ModelSettings(_Settings):
         return {"CPU": cpus} | ({"GPU": gpus} if gpus else {})
 
 
-class ClientLimits(_Settings):
-    """What one client may take; None is no limit.
-
-    Attributes:
-        requests_per_second: on average.
-        burst: requests at once after a pause; None: a second's worth, at least one.
-        concurrent_requests: HTTP requests that are being answered.
-        websockets: that are open.
-        audio_seconds_per_day: of audio made for the client, from midnight to midnight UTC.
-        priority: the best class that its requests may have (docs/scaling.md); None: any.
-    """
-
-    requests_per_second: float | None = Field(None, gt=0)
-    burst: int | None = Field(None, ge=1)
-    concurrent_requests: int | None = Field(None, ge=1)
-    websockets: int | None = Field(None, ge=1)
-    audio_seconds_per_day: float | None = Field(None, gt=0)
-    priority: Priority | None = None
-
-    @property
-    def any(self) -> bool:
-        """Whether anything is limited that is counted."""
-        return self != ClientLimits(burst=self.burst, priority=self.priority)
-
-
-class AuditSettings(_Settings):
-    """The audit log (docs/guards.md).
-
-    Attributes:
-        path: of the log, ``audit.jsonl`` for instance; each HTTP front end of a machine adds
-            its number to the name. None: there is no log.
-        max_bytes: of a file, after which the next one is begun.
-        files: of each front end that are kept, the current one included.
-        text: whether the texts that clients send are in it.
-        audio: whether the audio they get is in it.
-    """
-
-    path: str | None = Field(None, min_length=1)
-    max_bytes: int = Field(100 * 2**20, ge=1)
-    files: int = Field(10, ge=2)
-    text: bool = False
-    audio: bool = False
-
-
-class GuardSettings(_Settings):
-    """Who gets in, and what they may take (docs/guards.md).
-
-    Attributes:
-        keys_file: API keys, made by ``speechlm keys``. Read again when it changes.
-        open: serve without keys where others can reach it, and under any name.
-        limits: of every client that the keys file does not give others.
-        usage_file: where the audio seconds of the day are kept. None: in memory, so that a
-            restart of the limiter forgets them.
-        reserve_seconds: audio that a request counts as while it has made less than that.
-        lease_seconds: how long the requests of a front end that no longer answers count.
-        limiter_timeout_seconds: a limiter that takes longer is unavailable: 503.
-        audit: the audit log.
-        log_format: of the log lines of front ends and engines.
-        cors_origins: web sites whose scripts may use the service, as
-            ``https://example.org``, or ``*``. The page at ``/`` needs none.
-        max_http_requests: per front end; further ones get 429.
-        body_timeout_seconds: a body that takes longer to arrive gets 408.
-    """
-
-    keys_file: str | None = Field(None, min_length=1)
-    open: bool = False
-    limits: ClientLimits = ClientLimits()
-    usage_file: str | None = Field(None, min_length=1)
-    reserve_seconds: Seconds = 30.0
-    lease_seconds: float = Field(10.0, ge=1)
-    limiter_timeout_seconds: Seconds = 2.0
-    audit: AuditSettings = AuditSettings()
-    log_format: Literal["json", "text"] = "json"
-    cors_origins: list[str] = []
-    max_http_requests: int = Field(1024, ge=1)
-    body_timeout_seconds: Seconds = 30.0
-
-    @property
-    def limited(self) -> bool:
-        """Whether a client can have limits, which needs the limiter."""
-        return self.keys_file is not None or self.limits.any
-
-    def with_absolute_paths(self) -> GuardSettings:
-        """The same for a process in another directory."""
-        audit = self.audit.model_copy(update={"path": _absolute(self.audit.path)})
-        return self.model_copy(
-            update={
-                "keys_file": _absolute(self.keys_file),
-                "usage_file": _absolute(self.usage_file),
-                "audit": audit,
-            }
-        )
-
-
-def _absolute(path: str | None) -> str | None:
-    return None if path is None else str(Path(path).expanduser().absolute())
-
-
-class ServiceSettings(_Settings):
+class ServiceSettings(StrictSettings):
     """HTTP limits and times.
 
     Attributes:
@@ -420,7 +317,7 @@ class ServiceSettings(_Settings):
         return {"num_cpus": 0} | ({} if resource is None else {"resources": {resource: 1}})
 
 
-class TracingSettings(_Settings):
+class TracingSettings(StrictSettings):
     """Spans of requests (docs/metrics.md).
 
     Attributes:
@@ -433,7 +330,7 @@ class TracingSettings(_Settings):
     share: float = Field(1.0, ge=0, le=1)
 
 
-class Settings(_Settings):
+class Settings(StrictSettings):
     """The whole application."""
 
     models: list[ModelSettings] = Field(min_length=1)

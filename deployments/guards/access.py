@@ -14,8 +14,8 @@ from deployments.guards.key_source import KeySource
 from deployments.guards.keys import ANONYMOUS, Caller
 from deployments.guards.paths import guarded
 from deployments.guards.refusal import refuse
+from deployments.guards.settings import ClientLimits
 from deployments.priority import HEADER, priority_of
-from deployments.settings import ClientLimits
 
 # How a script in a browser sends a key with a WebSocket, as OpenAI's clients do.
 _KEY_PROTOCOL = "openai-insecure-api-key."

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from deployments.audio.pcm import seconds_of
 from deployments.errors import ApiError
 from deployments.guards.paths import guarded, path_of
 from deployments.metrics import requests
 
 _WITH_AUDIO = ("audio/", "text/event-stream")
-_BYTES_PER_SAMPLE = 2
 _NORMAL_CLOSES = (1000, 1001, 1005)
 _DEPARTURE_SECONDS = 1.0
 _NO_ROOM = (429, 503)
@@ -93,7 +93,7 @@ class AuditRecord:
         if self.asked is not None:
             requests.first_audio(self, time.monotonic() - self.asked)
             self.asked = None
-        self.output_seconds += len(pcm) / _BYTES_PER_SAMPLE / sample_rate
+        self.output_seconds += seconds_of(pcm, sample_rate)
 
     def denied(self, error: ApiError) -> None:
         """It gets an error."""

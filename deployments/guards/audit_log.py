@@ -14,7 +14,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from deployments.guards.audit import AuditRecord
-from deployments.settings import AuditSettings
+from deployments.guards.settings import AuditSettings
 
 _MOST_WAITING = 10_000  # records; the disk is far behind if there are more
 _STOP_SECONDS = 5.0

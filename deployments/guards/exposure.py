@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 
 from deployments.guards.key_source import VARIABLE, configured
-from deployments.settings import GuardSettings
+from deployments.guards.settings import GuardSettings
 
 ALL_ADDRESSES = "0.0.0.0"
 _log = logging.getLogger(__name__)

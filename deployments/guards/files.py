@@ -6,8 +6,9 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
+from deployments.guards.settings import GuardSettings
 from deployments.guards.usage import Usage
-from deployments.settings import GuardSettings, ServiceSettings
+from deployments.settings import ServiceSettings
 
 
 def check(guards: GuardSettings, service: ServiceSettings) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deployments.guards import keys_file
 from deployments.guards.keys import Caller, KeyRing, checked_client, checked_hash, hash_key, key_id
-from deployments.settings import ClientLimits, GuardSettings
+from deployments.guards.settings import ClientLimits, GuardSettings
 
 VARIABLE = "SPEECHLM_API_KEYS"
 _POLL_SECONDS = 0.5

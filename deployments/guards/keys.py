@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from deployments.settings import ClientLimits
+from deployments.guards.settings import ClientLimits
 
 PREFIX = "sk-speechlm-"
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")

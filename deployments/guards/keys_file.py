@@ -15,7 +15,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from deployments.guards.keys import Caller, checked_client, checked_hash, key_id
-from deployments.settings import ClientLimits
+from deployments.guards.settings import ClientLimits
 from deployments.validation import sentence
 
 _HEADER = "# API keys of speechlm-serve. Only hashes: the keys themselves are not kept.\n"

@@ -14,7 +14,7 @@ from deployments.errors import ApiError
 from deployments.guards.keys import Caller
 from deployments.guards.limiter import RemoteLimiter
 from deployments.guards.limits import Denied, Kind, LeaseReport, Unknown
-from deployments.settings import GuardSettings
+from deployments.guards.settings import GuardSettings
 
 _REPORTS_PER_LEASE = 4  # so that one that is lost does no harm
 _log = logging.getLogger(__name__)

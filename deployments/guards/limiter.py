@@ -13,8 +13,8 @@ from ray.exceptions import RayActorError
 
 from deployments.guards import logs
 from deployments.guards.limits import Decision, LeaseReport, Limiter
+from deployments.guards.settings import ClientLimits, GuardSettings
 from deployments.guards.usage import Usage
-from deployments.settings import ClientLimits, GuardSettings
 
 NAME = "limiter"
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from deployments.guards.settings import ClientLimits
 from deployments.guards.usage import Usage
-from deployments.settings import ClientLimits
 
 _DAY_SECONDS = 86_400
 _FORGET_EVERY_SECONDS = 600.0

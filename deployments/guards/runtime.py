@@ -19,8 +19,9 @@ from deployments.guards.key_source import KeySource, configured
 from deployments.guards.leases import Leases
 from deployments.guards.limiter import RemoteLimiter
 from deployments.guards.local_names import LocalNames
+from deployments.guards.settings import GuardSettings
 from deployments.middleware import BodyLimit, BodyTimeout, RequestId, Traced
-from deployments.settings import GuardSettings, ServiceSettings
+from deployments.settings import ServiceSettings
 
 
 @dataclass

@@ -9,13 +9,12 @@ import time
 from typing import Literal
 
 from deployments import tracing
+from deployments.audio.pcm import seconds_of
 from deployments.metrics import definitions as d
 from deployments.metrics import emit
 from deployments.metrics.timeline import AudioTimes, RowTimes
 
 Task = Literal["speech", "conversation", "transcription"]
-
-_BYTES_PER_SAMPLE = 2
 
 
 class AnswerMeter:
@@ -66,7 +65,7 @@ class AnswerMeter:
 
     def audio(self, pcm: bytes) -> None:
         """A piece of audio is there, 16-bit mono."""
-        seconds = len(pcm) / _BYTES_PER_SAMPLE / self._sample_rate
+        seconds = seconds_of(pcm, self._sample_rate)
         emit.add(d.AUDIO_SECONDS, seconds, **self._labels)
         self._audio.add(seconds, time.monotonic())
 

@@ -19,7 +19,7 @@ _COUNTERS = (
     (d.STEP_TOKENS, "step_tokens"),
     (d.STEP_SECONDS.exact, "step_seconds"),
 )
-_EVENTS = ("admitted", "joined", "preempted", "resumed", "finished", "aborted", "failed")
+_EVENTS = tuple(dict(labels)["event"] for labels in d.PAIRS.starts)
 # A value of each class of durations. Which one only matters to the sums that Ray makes up.
 _MIDDLES = tuple((low + high) / 2 for low, high in zip((0.0, *BOUNDS), BOUNDS, strict=False))
 _OF_CLASS = (*_MIDDLES, 2 * BOUNDS[-1])

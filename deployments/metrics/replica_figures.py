@@ -60,7 +60,7 @@ class ReplicaFigures:
         emit.put(d.BUILD_INFO, 1, **self._build)
         emit.put(d.REPLICA_REQUESTS, queue.running)
         emit.put(d.REPLICA_CAPACITY, self._capacity)
-        emit.put(d.AUDIO_OWED, sum(visit.owed for visit in self._gate.visits))
+        emit.put(d.AUDIO_OWED, self._gate.audio_owed)
         emit.put(d.ENCODER_WAITING, self._clips.waiting)
         for priority in PRIORITIES:
             emit.put(d.ADMISSION_WAITING, queue.waiting(priority), priority=priority)

@@ -14,12 +14,9 @@ from deployments import errors
 from deployments.guards.keys import hash_key
 from deployments.guards.limits import Decision, LeaseReport, Limiter
 from deployments.guards.runtime import Guards
+from deployments.guards.settings import ClientLimits, GuardSettings
 from deployments.guards.usage import Usage
-from deployments.settings import (
-    ClientLimits,
-    GuardSettings,
-    ServiceSettings,
-)
+from deployments.settings import ServiceSettings
 
 KEY = "sk-speechlm-alice"
 OTHER = "sk-speechlm-bob"

@@ -16,9 +16,10 @@ from deployments.answer_messages import AnswerCall, CallPart, Clip
 from deployments.autoscaling import signals_of
 from deployments.demand import audio_seconds, demand_of, rows_of
 from deployments.errors import ApiError
+from deployments.guards.settings import ClientLimits
 from deployments.messages import SpeechCall, Utterance
 from deployments.priority import priority_of
-from deployments.settings import AutoscalingSettings, ClientLimits, ModelSettings
+from deployments.settings import AutoscalingSettings, ModelSettings
 
 SPEECH = SpeechCall("id", (Utterance("x" * 15), Utterance("y" * 30)), "rms")
 SPEAKER = np.arange(800, dtype=np.int32).reshape(100, 8)

@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 from deployments.guards.audit import Audit, AuditRecord
 from deployments.guards.keys import hash_key
 from deployments.guards.runtime import Guards
-from deployments.settings import AuditSettings, GuardSettings
+from deployments.guards.settings import AuditSettings, GuardSettings
 from tests.unit.deployments.guarded_app import KEY, world
 
 

@@ -14,13 +14,10 @@ from deployments.catalog import Catalog
 from deployments.guards.deadline import DeadlinePassed
 from deployments.guards.limits import Limiter
 from deployments.guards.runtime import Guards
+from deployments.guards.settings import ClientLimits, GuardSettings
 from deployments.guards.usage import Usage
 from deployments.ingress import create_app
-from deployments.settings import (
-    ClientLimits,
-    GuardSettings,
-    ServiceSettings,
-)
+from deployments.settings import ServiceSettings
 from tests.unit.deployments.guarded_app import (
     BEARER,
     KEY,

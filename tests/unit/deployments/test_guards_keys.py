@@ -13,7 +13,7 @@ from deployments.guards import exposure, keys, keys_file
 from deployments.guards.key_source import VARIABLE, KeySource, configured, plain_keys
 from deployments.guards.keys import KeyRing, hash_key, key_id, make_key
 from deployments.guards.keys_file import KeysFileError
-from deployments.settings import ClientLimits, GuardSettings
+from deployments.guards.settings import ClientLimits, GuardSettings
 
 
 @pytest.fixture

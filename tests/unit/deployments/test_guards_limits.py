@@ -18,8 +18,8 @@ from deployments.guards.limits import (
     Limiter,
     Unknown,
 )
+from deployments.guards.settings import ClientLimits
 from deployments.guards.usage import Usage
-from deployments.settings import ClientLimits
 
 DAY = 86_400.0
 NOON = 20_000 * DAY + DAY / 2

@@ -14,7 +14,7 @@ from deployments.guards.audit import AuditRecord
 from deployments.guards.audit_log import AuditLog
 from deployments.guards.keys import make_key
 from deployments.guards.logs import Redactor, keep_open, redacting
-from deployments.settings import AuditSettings
+from deployments.guards.settings import AuditSettings
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from starlette.testclient import TestClient, WebSocketDenialResponse
 
 from deployments.catalog import Catalog
 from deployments.guards.runtime import Guards
+from deployments.guards.settings import GuardSettings
 from deployments.ingress import create_app
-from deployments.settings import GuardSettings, ServiceSettings
+from deployments.settings import ServiceSettings
 from tests.unit.deployments.guarded_app import BEARER, InProcess, world
 from tests.unit.deployments.stand_in import error_of
 

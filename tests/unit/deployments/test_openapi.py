@@ -11,9 +11,10 @@ from schemathesis.schemas import BaseSchema
 
 from deployments.catalog import Catalog, ServedModel
 from deployments.guards.runtime import Guards
+from deployments.guards.settings import GuardSettings
 from deployments.ingress import create_app
 from deployments.model_card import ModelCard
-from deployments.settings import GuardSettings, ServiceSettings
+from deployments.settings import ServiceSettings
 from tests.unit.deployments.speaking_stand_in import StandIn
 
 CARD = ModelCard("demo", ("slt", "rms"), 1.5, "none")

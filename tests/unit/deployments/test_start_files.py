@@ -9,7 +9,8 @@ import yaml
 from deployments.commands.serve import _check_guards
 from deployments.config_file import load
 from deployments.guards.runtime import Guards
-from deployments.settings import GuardSettings, ServiceSettings
+from deployments.guards.settings import GuardSettings
+from deployments.settings import ServiceSettings
 from tests.unit.deployments.guarded_app import InProcess
 
 SHIPPED = Path(__file__).parents[3] / "serve_config.yaml"
