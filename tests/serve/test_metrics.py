@@ -173,11 +173,17 @@ async def leave(service: Service, prometheus: Prometheus, capacity: int) -> tupl
 
 
 def gauges_at(prometheus: Prometheus, requests: int) -> tuple[float, float]:
+    """Requests and rows, once both are as many as there are requests.
+
+    A replica asks its engine for the rows after it has said how many requests it has, so that
+    Prometheus may see these alone.
+    """
+    names = ("ray_speechlm_replica_requests", "max_over_time(ray_speechlm_rows_running[1m])")
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while (now := prometheus.value("ray_speechlm_replica_requests")) < requests:
+    while min(now := (prometheus.value(names[0]), prometheus.value(names[1]))) < requests:
         assert time.monotonic() < deadline, now
         time.sleep(0.2)
-    return now, prometheus.value("max_over_time(ray_speechlm_rows_running[1m])")
+    return now
 
 
 @pytest.mark.parametrize("metric", HERE, ids=lambda metric: metric.name)
