@@ -14,7 +14,8 @@ import yaml
 from tests.unit.k8s.chart import CHART, command
 
 RULES = CHART / "rules/speechlm.yaml"
-MODEL = 'namespace="speech", application="speechlm", model="tts"'
+DEPLOYMENT = 'namespace="speech", application="speechlm", deployment="engine-tts"'
+MODEL = f'{DEPLOYMENT}, model="tts"'
 # Of the service as it should be, per minute. What a case gives replaces the series of its metric.
 GOOD = {
     "ray_speechlm_build_info{%s, replica=R}": "1x400",
@@ -37,7 +38,7 @@ GOOD = {
     "ray_speechlm_queue_seconds_bucket{%s, le='0.1'}": "0+60x400",
     "ray_speechlm_queue_seconds_bucket{%s, le='10.0'}": "0+60x400",
     "ray_speechlm_queue_seconds_bucket{%s, le='+Inf'}": "0+60x400",
-    "ray_serve_deployment_status{namespace='speech', deployment='engine-tts'}": "6x400",
+    "ray_serve_deployment_status{%d}": "6x400",
 }
 
 
@@ -61,6 +62,12 @@ RTF = "ray_speechlm_real_time_factor"
 REQUESTS = "ray_speechlm_requests_total{%s, status="
 QUEUE = "ray_speechlm_queue_seconds_bucket{%s, le="
 HEALTHY = "ray_speechlm_replica_healthy{%s, replica="
+BUILD = "ray_speechlm_build_info{%s, replica=R}"
+DESIRED = "ray_serve_autoscaling_desired_replicas{%d}"
+ANOTHER_DESIRED = (
+    "ray_serve_autoscaling_desired_replicas{namespace='speech', application='speechlm', "
+    "deployment='engine-other'}"
+)
 
 CASES = [
     Case("a good hour", {}, 60),
@@ -207,19 +214,54 @@ CASES = [
     ),
     Case("the only engine is gone", {HEALTHY + "'a'}": "1x10 stale"}, 20, ("SpeechNoEngine",)),
     Case(
+        "a model that nobody has asked for is scaled to zero, and so is its report",
+        {HEALTHY + "'a'}": "1x10 stale", BUILD: "1x10 stale", DESIRED: "1x10 0x400"},
+        20,
+    ),
+    Case(
+        "it is woken, and takes seven minutes to load",
+        {
+            HEALTHY + "'a'}": "1x10 stale",
+            HEALTHY + "'b'}": "_x37 1x400",
+            DESIRED: "1x10 0x20 1x400",
+        },
+        37,
+    ),
+    Case(
+        "it is woken, and does not come",
+        {HEALTHY + "'a'}": "1x10 stale", DESIRED: "1x10 0x20 1x400"},
+        45,
+        ("SpeechNoEngine",),
+    ),
+    Case(
+        "an autoscaled engine is gone that should be there",
+        {HEALTHY + "'a'}": "1x10 stale", DESIRED: "1x400"},
+        20,
+        ("SpeechNoEngine",),
+    ),
+    Case(
+        "an engine is gone while another model sleeps",
+        {
+            HEALTHY + "'a'}": "1x10 stale",
+            ANOTHER_DESIRED: "0x400",
+        },
+        20,
+        ("SpeechNoEngine",),
+    ),
+    Case(
         "an engine is replaced within a minute",
         {HEALTHY + "'a'}": "1x10 stale", HEALTHY + "'b'}": "_x11 1x400"},
         20,
     ),
     Case(
         "Serve cannot deploy",
-        {"ray_serve_deployment_status{namespace='speech', deployment='engine-tts'}": "3x5 1x400"},
+        {"ray_serve_deployment_status{%d}": "3x5 1x400"},
         15,
         ("SpeechDeploymentUnhealthy",),
     ),
     Case(
         "Serve is updating",
-        {"ray_serve_deployment_status{namespace='speech', deployment='engine-tts'}": "3x400"},
+        {"ray_serve_deployment_status{%d}": "3x400"},
         15,
     ),
     Case("nothing reports", {"ray_speechlm_build_info{%s}": None}, 10, ("SpeechNoMetrics",)),
@@ -300,7 +342,7 @@ def _metric(series: str) -> str:
 
 def _written(series: str) -> str:
     """A series as promtool reads it."""
-    return series.replace("%s", MODEL).replace("=R", "='one'")
+    return series.replace("%s", MODEL).replace("%d", DEPLOYMENT).replace("=R", "='one'")
 
 
 def _promtool_test(case: Case) -> dict[str, Any]:

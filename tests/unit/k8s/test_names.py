@@ -30,6 +30,7 @@ RAYS_OWN = {
     "ray_node_mem_used": set(),
     "ray_node_mem_total": set(),
     "ray_serve_deployment_status": {"application", "deployment"},
+    "ray_serve_autoscaling_desired_replicas": {"application", "deployment"},
 }
 
 
@@ -158,6 +159,7 @@ def test_names_of_rays_own_metrics_are_those_of_the_installed_ray() -> None:
     files = distribution("ray").files or []
     sources = (
         "ray/dashboard/modules/reporter/reporter_agent.py",
+        "ray/serve/_private/autoscaling_state.py",
         "ray/serve/_private/deployment_state.py",
     )
     texts = [file.read_text() for file in files if str(file) in sources]
