@@ -3,7 +3,8 @@
 Room is counted in rows, since a guided request takes two, and in KV memory, whichever is
 scarcer. A replica reports what it has every second or so. In between a router goes by what
 it has sent and what has ended: without that, a burst would all go to the same replica. Several
-routers see each other through the reports.
+routers see each other through the reports. A replica that no longer reports while others do is
+chosen last: it may be dead, and the dead have all their rows free.
 
 Requests that begin alike are sent to the same replica, which has the beginning in its prefix
 cache, as long as that replica is not much fuller than the emptiest: a row is busy for some 250
@@ -13,6 +14,7 @@ of one row for each of its rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -21,6 +23,7 @@ from typing import Generic, TypeVar
 REQUEST_STEPS = 250
 """Rows an average request writes; of how many saved ones a row of imbalance is worth."""
 _INTENT_SECONDS = 2.0  # from the choice of a replica to its answer
+_SILENT_SECONDS = 2.5  # without a report, while others report
 
 ReplicaKey = TypeVar("ReplicaKey", bound=Hashable)
 
@@ -59,11 +62,16 @@ class LoadReport:
 
 @dataclass(frozen=True)
 class Load:
-    """What is believed of a replica now, as in ``LoadReport``."""
+    """What is believed of a replica now, as in ``LoadReport``.
+
+    Attributes:
+        silent: it has stopped to report.
+    """
 
     rows: float
     capacity: int
     kv_share: float
+    silent: bool = False
 
     def pressure(self, more: int) -> float:
         """Use of the scarcer of rows and KV memory with ``more`` rows; 1 is full."""
@@ -75,6 +83,7 @@ class Load:
 @dataclass
 class _Replica:
     report: LoadReport | None = None
+    heard: float = math.inf  # when the report came
     sent_then: int = 0  # rows of our own in flight when the report came
     in_flight: dict[str, list[int]] = field(default_factory=dict)  # rows, by request
 
@@ -99,11 +108,16 @@ class Loads(Generic[ReplicaKey]):
         """Forgets all others, and knows these."""
         self._replicas = {key: self._replicas.get(key, _Replica()) for key in replicas}
 
-    def report(self, replica: ReplicaKey, report: LoadReport) -> None:
-        """Takes the latest report; the same one again changes nothing."""
+    def report(self, replica: ReplicaKey, report: LoadReport, now: float) -> None:
+        """Takes the latest report; the same one again changes nothing.
+
+        Args:
+            now: seconds on any clock that does not go back.
+        """
         known = self._replicas.setdefault(replica, _Replica())
         if known.report is None or known.report.serial != report.serial:
-            known.report, known.sent_then = report, known.sent + self._intended(replica)
+            known.report, known.heard = report, now
+            known.sent_then = known.sent + self._intended(replica)
 
     def intend(self, request: Hashable, replica: ReplicaKey, rows: int, now: float) -> None:
         """A request is about to be sent; it counts until ``routed``, for two seconds at most.
@@ -142,7 +156,8 @@ class Loads(Generic[ReplicaKey]):
             return Load(sent, self._capacity, 0.0)
         rows = max(sent, known.report.rows + sent - known.sent_then)
         kv = known.report.kv_share * rows / known.report.rows if known.report.rows else 0.0
-        return Load(rows, known.report.capacity, kv)
+        latest = max(each.heard for each in self._replicas.values() if each.report is not None)
+        return Load(rows, known.report.capacity, kv, latest - known.heard > _SILENT_SECONDS)
 
     def _intended(self, replica: ReplicaKey) -> int:
         return sum(rows for key, rows, _ in self._intents.values() if key == replica)
@@ -157,14 +172,16 @@ def rank(loads: Mapping[str, Load], demand: Demand, request_id: str) -> list[str
     """
     pressures = {replica: load.pressure(demand.rows) for replica, load in loads.items()}
 
-    def order(replica: str) -> tuple[float, bytes]:
-        return pressures[replica], _draw(request_id.encode(), replica)
+    def order(replica: str) -> tuple[bool, float, bytes]:
+        return loads[replica].silent, pressures[replica], _draw(request_id.encode(), replica)
 
     ranked = sorted(loads, key=order)
     if demand.prefix is None or not ranked:
         return ranked
     prefix = demand.prefix
     home = max(ranked, key=lambda replica: _draw(prefix, replica))
+    if loads[home].silent:
+        return ranked
     excess = (pressures[home] - pressures[ranked[0]]) * loads[home].capacity
     if excess <= demand.prefix_rows / REQUEST_STEPS:
         ranked.remove(home)

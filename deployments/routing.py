@@ -38,8 +38,9 @@ class RowRouter(FIFOMixin, RequestRouter):
         self._default_scale = float(kwargs["cfg_scale"])
 
     def update_replicas(self, replicas: list[RunningReplica]) -> None:
-        """Forgets replicas that are gone."""
+        """Forgets replicas that are gone; Serve also calls it when there is a new report."""
         self._loads.retain(replica.replica_id.unique_id for replica in replicas)
+        self._hear(replicas)
         super().update_replicas(replicas)
 
     async def choose_replicas(
@@ -48,10 +49,8 @@ class RowRouter(FIFOMixin, RequestRouter):
         pending_request: PendingRequest | None = None,
     ) -> list[list[RunningReplica]]:
         """All of them, each for itself, the best first. Serve passes over those that are full."""
+        self._hear(candidate_replicas)
         by_id = {replica.replica_id.unique_id: replica for replica in candidate_replicas}
-        for key, replica in by_id.items():
-            if replica.routing_stats:
-                self._loads.report(key, LoadReport(**replica.routing_stats))
         loads = {key: self._loads.load(key) for key in by_id}
         demand = self._demand(pending_request)
         request_id = "" if pending_request is None else pending_request.metadata.request_id
@@ -74,6 +73,13 @@ class RowRouter(FIFOMixin, RequestRouter):
     def on_request_completed(self, replica_id: ReplicaID, internal_request_id: str) -> None:
         """Counts them no longer."""
         self._loads.completed(replica_id.unique_id, internal_request_id)
+
+    def _hear(self, replicas: list[RunningReplica]) -> None:
+        now = time.monotonic()
+        for replica in replicas:
+            if replica.routing_stats:
+                report = LoadReport(**replica.routing_stats)
+                self._loads.report(replica.replica_id.unique_id, report, now)
 
     def _demand(self, request: PendingRequest | None) -> Demand:
         call = request.args[0] if request is not None and request.args else None

@@ -65,11 +65,38 @@ def test_a_home_that_is_lost_moves_only_what_lived_there() -> None:
         assert before in ("d", after)
 
 
+def test_who_is_silent_comes_last_however_empty_and_whoever_lives_there() -> None:
+    loads = {"dead": Load(0, 8, 0, silent=True), "full": Load(8, 8, 0)}
+    for i in range(20):  # of some of these voices the dead one is the home
+        assert rank(loads, Demand(1, f"voice {i}".encode(), 2**20), "r") == ["full", "dead"]
+
+
+def test_who_stops_to_report_while_others_go_on_is_silent() -> None:
+    loads: Loads[str] = Loads(capacity=8)
+    for second in range(6):
+        loads.report("lives", LoadReport(second, 4, 8, 0), now=second)
+        loads.report("dead", LoadReport(min(second, 2), 0, 8, 0), now=second)
+        silent = [loads.load(name).silent for name in ("lives", "dead", "not heard of yet")]
+        assert silent == [False, second == 5, False]
+    loads.report("dead", LoadReport(3, 0, 8, 0), now=6)
+    assert not loads.load("dead").silent
+
+
+def test_nobody_is_silent_where_all_are() -> None:
+    """The one who passes the reports on may be late."""
+    loads: Loads[str] = Loads(capacity=8)
+    for name in "ab":
+        loads.report(name, LoadReport(1, 0, 8, 0), now=0)
+    loads.report("a", LoadReport(2, 0, 8, 0), now=60)
+    loads.report("b", LoadReport(2, 0, 8, 0), now=60)
+    assert [loads.load(name).silent for name in "ab"] == [False, False]
+
+
 def test_a_burst_between_two_reports_is_spread() -> None:
     loads: Loads[str] = Loads(capacity=64)
     loads.retain("ab")
     for name in "ab":
-        loads.report(name, LoadReport(1, 0, 64, 0))
+        loads.report(name, LoadReport(1, 0, 64, 0), now=0)
     for i in range(40):
         best = rank({n: loads.load(n) for n in "ab"}, TWO, f"r{i}")[0]
         loads.intend(i, best, 2, now=0)
@@ -107,10 +134,10 @@ def test_one_request_may_be_several_calls() -> None:
 def test_a_report_says_what_others_have_sent() -> None:
     loads: Loads[str] = Loads(capacity=8)
     loads.routed("1", "a", "mine", 2)
-    loads.report("a", LoadReport(1, rows=5, capacity=16, kv_share=0.5))
+    loads.report("a", LoadReport(1, rows=5, capacity=16, kv_share=0.5), now=0)
     assert loads.load("a") == Load(5, 16, 0.5)
     loads.routed("2", "a", "next", 1)
-    loads.report("a", LoadReport(1, rows=5, capacity=16, kv_share=0.5))  # the same again
+    loads.report("a", LoadReport(1, rows=5, capacity=16, kv_share=0.5), now=0)  # the same again
     assert loads.load("a").rows == 6
     assert loads.load("a").kv_share == pytest.approx(0.6)
     loads.completed("a", "mine")
@@ -150,7 +177,7 @@ def test_a_guided_mix_keeps_replicas_even(seed: int, guided: float) -> None:
         if i % 10 == 9:
             for name in names:
                 for one in routers:
-                    one.report(name, LoadReport(i, truth[name], 64, 0))
+                    one.report(name, LoadReport(i, truth[name], 64, 0), now=i)
         spreads.append(max(truth.values()) - min(truth.values()))
     assert mean(spreads) <= 8
     assert max(spreads) <= 24
