@@ -107,6 +107,7 @@ _CHART: dict[str, dict[str, Any]] = {
         serviceUnhealthySeconds=_number(1),
         deploymentUnhealthySeconds=_number(1),
     ),
+    "eviction": _object(replacementSeconds=_number(0)),
     "podDisruptionBudgets": _object(
         enabled=_BOOLEAN, head=_number(0), frontEnds=_number(0), engines=_number(0)
     ),

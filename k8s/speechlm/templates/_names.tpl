@@ -28,9 +28,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* How long a pod that ends may take: its requests, and what comes after them. */}}
+{{/* How long a cluster that ends may take: its requests, and what comes after them. */}}
 {{- define "speechlm.graceSeconds" -}}
 {{ add (.Values.service.drain_seconds | ceil) 30 }}
+{{- end -}}
+
+{{/* How long the replicas of an evicted pod may take. Serve stops one drain_seconds before this ends, or
+as soon as another has taken its place. */}}
+{{- define "speechlm.leaveSeconds" -}}
+{{ add (.Values.service.drain_seconds | ceil) .Values.eviction.replacementSeconds }}
 {{- end -}}
 
 {{- define "speechlm.dataClaim" -}}

@@ -29,7 +29,11 @@ spec:
   automountServiceAccountToken: false
   {{- end }}
   enableServiceLinks: false
+  {{- if eq .role "head" }}
   terminationGracePeriodSeconds: {{ include "speechlm.graceSeconds" $ }}
+  {{- else }}
+  terminationGracePeriodSeconds: {{ add (include "speechlm.leaveSeconds" $) 30 }}
+  {{- end }}
   securityContext:
     {{- toYaml $values.podSecurityContext | nindent 4 }}
   {{- with .group.nodeSelector }}
@@ -92,6 +96,10 @@ spec:
         - { name: HF_HUB_OFFLINE, value: "1" }
         - { name: RAY_USAGE_STATS_ENABLED, value: "0" }
         - { name: RAY_worker_niceness, value: "0" }
+        {{- if ne .role "head" }}
+        {{- /* On SIGTERM, Ray tells Serve that the node leaves, and stays until its replicas have. */}}
+        - { name: RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S, value: {{ include "speechlm.leaveSeconds" $ | quote }} }
+        {{- end }}
         {{- with $values.env }}
         {{- toYaml . | nindent 8 }}
         {{- end }}

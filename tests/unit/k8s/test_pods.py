@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 
 import pytest
 import yaml
 
+from deployments.settings import Settings
 from tests.unit.k8s.chart import PROFILES, Object, of_kind, pods, profile, ray_service, render
 
 ROLES = ("head", "front-end", "engine")
 every_profile = pytest.mark.parametrize("name", PROFILES)
 every_role = pytest.mark.parametrize("role", ROLES)
+
+
+def settings_of(spec: Object) -> Settings:
+    """What ``serveConfigV2`` says."""
+    (application,) = yaml.safe_load(spec["serveConfigV2"])["applications"]
+    return Settings.model_validate(application["args"])
 
 
 def mounts(pod: Object) -> dict[str, str]:
@@ -110,12 +118,32 @@ def test_models_can_be_read_everywhere(role: str, volume: Object, source: Object
 
 
 @every_profile
-def test_requests_end_before_their_pod_does(name: str) -> None:
-    values = profile(name)
-    drain = values.get("service", {}).get("drain_seconds", 60)
-    assert ray_service(values)["rayClusterDeletionDelaySeconds"] > drain
-    for pod in pods(values).values():
-        assert pod["terminationGracePeriodSeconds"] > drain
+def test_requests_end_before_their_cluster_does(name: str) -> None:
+    spec = ray_service(profile(name))
+    assert spec["rayClusterDeletionDelaySeconds"] > settings_of(spec).service.drain_seconds
+
+
+@every_profile
+@pytest.mark.parametrize("role", ["front-end", "engine"])
+def test_an_evicted_pod_waits_for_its_replacement_and_then_for_its_requests(
+    name: str, role: str
+) -> None:
+    """Serve gives a replica its ``graceful_shutdown_timeout_s``, our ``drain_seconds``, before Ray's
+    time is over, and Ray's is over before Kubernetes kills."""
+    values = profile(name) | {"eviction": {"replacementSeconds": 100}}
+    drain = settings_of(ray_service(values)).service.drain_seconds
+    pod = pods(values)[role]
+    env = {variable["name"]: variable["value"] for variable in pod["containers"][0]["env"]}
+    leave = int(env["RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"])
+    assert leave == drain + 100
+    assert pod["terminationGracePeriodSeconds"] >= leave + 15
+
+
+def test_ray_waits_as_it_is_told_when_its_node_is_to_end() -> None:
+    """It reads the variable that the chart sets."""
+    from ray._private import ray_constants
+
+    assert "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S" in inspect.getsource(ray_constants)
 
 
 def test_only_the_autoscaler_talks_to_kubernetes() -> None:
