@@ -9,6 +9,16 @@
 {{- end -}}
 {{- end -}}
 {{- $front := .Values.frontEnds -}}
+{{- if not .Values.data.enabled -}}
+{{- if and (gt (int $front.replicas) 1) (ne (int (dig "max_voices" 1 .Values.service)) 0) -}}
+{{- fail "service.max_voices: without data.enabled each pod of frontEnds would store voices that others do not know; say 0, or frontEnds.replicas: 1" -}}
+{{- end -}}
+{{- if dig "usage_file" "" .Values.guards -}}
+{{- fail "guards.usage_file: without data.enabled no pod keeps a file" -}}
+{{- end -}}
+{{- else if not (hasPrefix "/data/" (dig "usage_file" "/data/" .Values.guards)) -}}
+{{- fail "guards.usage_file: only what is in /data is kept" -}}
+{{- end -}}
 {{- $chart := dict "ingress_replicas" (mul $front.replicas $front.processes) -}}
 {{- $_ := set $chart "front_end_resource" "front_end" -}}
 {{- $_ := set $chart "store" (.Values.data.enabled | ternary "/data/store.sqlite3" "/tmp/store.sqlite3") -}}

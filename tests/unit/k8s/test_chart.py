@@ -157,6 +157,71 @@ def test_serve_and_the_settings_know_every_key_of_serve_config(make: Any, tmp_pa
     assert settings.service.store == "/data/store.sqlite3"
 
 
+def everything_set() -> dict[str, Any]:
+    """The application's settings with a value for each of them, where the chart leaves it open."""
+    model = {
+        "id": "family/large",
+        "path": "/models/large",
+        "voices": ["rms"],
+        "normalizer": "english",
+        "replicas": 3,
+        "autoscaling": {"min_replicas": 0, "max_replicas": 5, "idle_seconds": 60.5},
+        "max_concurrent_requests": 1_000_000,
+        "admission": {
+            "realtime": {"weight": 0.5, "max_wait_seconds": 1.25},
+            "standard": {"weight": 3.0, "max_wait_seconds": 100_000_000.0},
+            "batch": {"weight": 1.0, "max_wait_seconds": 0.0},
+            "max_waiting": 0,
+        },
+        "surge_percent": 100,
+        "engine": {
+            "dtype": "float32",
+            "max_rows": 2,
+            "kv_blocks": 123_456_789,
+            "gpu_memory_utilization": 0.8,
+            "gpus": 0.5,
+        },
+        "vocoder": {"gpus": 0.5, "gpu_memory_utilization": 0.1},
+    }
+    service = {"max_upload_bytes": 26_214_400, "max_answers": 10_000_000, "drain_seconds": 90.5}
+    guards = {
+        "open": True,
+        "limits": {
+            "requests_per_second": 0.1,
+            "burst": 1,
+            "concurrent_requests": 2,
+            "websockets": 3,
+            "audio_seconds_per_day": 1e9,
+            "priority": "batch",
+        },
+        "usage_file": "/data/elsewhere.sqlite3",
+        "audit": {"path": "/data/audit.jsonl", "max_bytes": 104_857_600, "audio": True},
+        "log_format": "text",
+        "cors_origins": ["https://example.org"],
+    }
+    tracing = {"endpoint": "http://collector:4318/v1/traces", "share": 0.01}
+    settings = Settings.model_validate(
+        {"models": [model], "service": service, "guards": guards, "tracing": tracing}
+    )
+    whole = settings.model_dump(mode="json")
+    for name in ("ingress_replicas", "front_end_resource", "store"):
+        del whole["service"][name]
+    del whole["guards"]["keys_file"]
+    return whole
+
+
+def test_every_setting_of_the_service_can_be_given_and_arrives_as_it_is() -> None:
+    """Numbers too, which templates like to write as floating-point."""
+    given = everything_set()
+    (service,) = of_kind(render(profile("cpu") | given), "RayService")
+    (application,) = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
+    arrived = Settings.model_validate(application["args"]).model_dump(mode="json")
+    for part, settings in given.items():
+        if isinstance(settings, dict):
+            assert {name: arrived[part][name] for name in settings} == settings
+    assert arrived["models"] == given["models"]
+
+
 @pytest.mark.parametrize("kind", ["PodMonitor", "PrometheusRule"])
 def test_nothing_of_the_prometheus_operator_without_monitoring(kind: str) -> None:
     assert of_kind(render(profile("cpu") | {"monitoring": {"enabled": False}}), kind) == []
@@ -179,6 +244,9 @@ def test_extra_objects_are_templates() -> None:
         ({"apiKeys": {"existingSecret": ""}}, "apiKeys.existingSecret"),
         ({"service": {"store": "/elsewhere"}}, "service.store"),
         ({"service": {"ingress_replicas": 3}}, "service.ingress_replicas"),
+        ({"data": {"enabled": False}, "frontEnds": {"replicas": 2}}, "service.max_voices"),
+        ({"data": {"enabled": False}, "guards": {"usage_file": "/tmp/u"}}, "guards.usage_file"),
+        ({"guards": {"usage_file": "/tmp/usage.sqlite3"}}, "guards.usage_file"),
         ({"modelVolume": {"type": "persistentVolumeClaim"}}, "modelVolume.claimName"),
         ({"modelVolume": {"type": "floppy"}}, "modelVolume"),
         ({"gcsFaultTolerance": {"enabled": True}}, "gcsFaultTolerance.redisAddress"),

@@ -81,8 +81,9 @@ def test_front_ends_with_data_share_a_node() -> None:
     assert term["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == "front-end"
 
 
-def test_front_ends_without_data_may_run_anywhere() -> None:
-    values = profile("cpu") | {"data": {"enabled": False}}
+def test_front_ends_without_data_may_run_anywhere_and_keep_no_voices() -> None:
+    values = profile("cpu") | {"data": {"enabled": False}, "frontEnds": {"replicas": 3}}
+    values["service"] = {"max_voices": 0}
     pod = pods(values)["front-end"]
     assert "affinity" not in pod
     assert "/data" not in mounts(pod)
