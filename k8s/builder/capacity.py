@@ -5,7 +5,7 @@ from __future__ import annotations
 from deployments.metrics import definitions as m
 from k8s.builder.expressions import rate, ratio, series, total
 from k8s.builder.grafana import Dashboard, Panel, Query, Variable
-from k8s.builder.parts import VARIABLES, stat
+from k8s.builder.parts import VARIABLES, per_replica, stat
 
 # Ray's own, of whole nodes.
 NODE_CPU = "ray_node_cpu_utilization"
@@ -82,12 +82,9 @@ CAPACITY = Dashboard(
             Panel(
                 "Balance",
                 "Rows in use per replica: the router keeps them alike.",
-                [
-                    Query(
-                        ratio(total(m.ROWS_RUNNING, "replica"), total(m.ROWS_CAPACITY, "replica")),
-                        "{{replica}}",
-                    )
-                ],
+                per_replica(
+                    ratio(total(m.ROWS_RUNNING, "replica"), total(m.ROWS_CAPACITY, "replica"))
+                ),
                 "percentunit",
             ),
             Panel(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deployments.metrics import definitions as m
 from k8s.builder.expressions import count_rate, mean, quantile, rate, ratio, series, total
 from k8s.builder.grafana import Dashboard, Panel, Query
-from k8s.builder.parts import VARIABLES, stat
+from k8s.builder.parts import VARIABLES, per_replica, stat
 
 ENGINE = Dashboard(
     "engine",
@@ -69,22 +69,19 @@ ENGINE = Dashboard(
             Panel(
                 "KV cache",
                 "Share of blocks in use, per replica. At 1 the youngest requests give theirs back.",
-                [
-                    Query(
-                        ratio(
-                            total(m.KV_BLOCKS_USED, "replica"),
-                            total(m.KV_BLOCKS_CAPACITY, "replica"),
-                        ),
-                        "{{replica}}",
+                per_replica(
+                    ratio(
+                        total(m.KV_BLOCKS_USED, "replica"),
+                        total(m.KV_BLOCKS_CAPACITY, "replica"),
                     )
-                ],
+                ),
                 "percentunit",
                 bad_above=0.95,
             ),
             Panel(
                 "Preemptions",
                 "Times per second that a request had to give its rows and blocks back.",
-                [Query(rate(m.PREEMPTIONS, "replica"), "{{replica}}")],
+                per_replica(rate(m.PREEMPTIONS, "replica")),
                 "ops",
             ),
             Panel(
@@ -99,14 +96,9 @@ ENGINE = Dashboard(
             Panel(
                 "Rows per step",
                 "Rows that a step computes, those of prompts and guidance included.",
-                [
-                    Query(
-                        ratio(
-                            rate(m.STEP_TOKENS, "replica"), count_rate(m.STEP_SECONDS, "replica")
-                        ),
-                        "{{replica}}",
-                    )
-                ],
+                per_replica(
+                    ratio(rate(m.STEP_TOKENS, "replica"), count_rate(m.STEP_SECONDS, "replica"))
+                ),
                 "none",
             ),
             Panel(

@@ -26,6 +26,11 @@ def quantiles(histogram: Histogram, by: str = "model") -> Sequence[Query]:
     ]
 
 
+def per_replica(expr: str) -> Sequence[Query]:
+    """One expression by ``replica``, a series for each."""
+    return [Query(expr, "{{replica}}")]
+
+
 def stat(
     title: str,
     about: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deployments.metrics import definitions as m
 from k8s.builder.expressions import rate, ratio, share_within, total
 from k8s.builder.grafana import Dashboard, Panel, Query
-from k8s.builder.parts import VARIABLES, quantiles
+from k8s.builder.parts import VARIABLES, per_replica, quantiles
 
 VOCODER = Dashboard(
     "vocoder",
@@ -23,46 +23,36 @@ VOCODER = Dashboard(
             Panel(
                 "Windows in a batch",
                 "Mean size of a batch; small batches waste a GPU.",
-                [
-                    Query(
-                        ratio(
-                            rate(m.VOCODER_WINDOWS, "replica"), rate(m.VOCODER_BATCHES, "replica")
-                        ),
-                        "{{replica}}",
-                    )
-                ],
+                per_replica(
+                    ratio(rate(m.VOCODER_WINDOWS, "replica"), rate(m.VOCODER_BATCHES, "replica"))
+                ),
                 "none",
             ),
             Panel(
                 "Time of a batch",
                 "Mean time that a batch takes to decode.",
-                [
-                    Query(
-                        ratio(
-                            rate(m.VOCODER_SECONDS, "replica"), rate(m.VOCODER_BATCHES, "replica")
-                        ),
-                        "{{replica}}",
-                    )
-                ],
+                per_replica(
+                    ratio(rate(m.VOCODER_SECONDS, "replica"), rate(m.VOCODER_BATCHES, "replica"))
+                ),
                 "s",
             ),
             Panel(
                 "Queue",
                 "Windows that wait to be decoded.",
-                [Query(total(m.VOCODER_QUEUE, "replica"), "{{replica}}")],
+                per_replica(total(m.VOCODER_QUEUE, "replica")),
                 "none",
             ),
             Panel(
                 "Busy",
                 "Share of the time that the vocoder is decoding. Near 1 it is what limits.",
-                [Query(total(m.VOCODER_BUSY, "replica"), "{{replica}}")],
+                per_replica(total(m.VOCODER_BUSY, "replica")),
                 "percentunit",
                 bad_above=0.9,
             ),
             Panel(
                 "Streams",
                 "Streams that the vocoder remembers.",
-                [Query(total(m.VOCODER_STREAMS, "replica"), "{{replica}}")],
+                per_replica(total(m.VOCODER_STREAMS, "replica")),
                 "none",
             ),
         ],
@@ -107,7 +97,7 @@ VOCODER = Dashboard(
             Panel(
                 "Waiting clips",
                 "Clips that wait for the encoder or are in it.",
-                [Query(total(m.ENCODER_WAITING, "replica"), "{{replica}}")],
+                per_replica(total(m.ENCODER_WAITING, "replica")),
                 "none",
             ),
         ],
