@@ -35,7 +35,7 @@ from engine_adapter.request import (
 from vocoder_service.busy import EncoderBusy
 
 if TYPE_CHECKING:
-    from vocoder_service.encoder import EncoderLimits
+    from vocoder_service.clips import EncoderLimits
 
 # Fields of the engine's requests that the API does not have.
 _PROMPT_FIELDS = (conversation.PARAM, "prompt_ids", "embedded", "text")

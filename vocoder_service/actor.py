@@ -7,8 +7,9 @@ import ray
 import torch
 from numpy.typing import NDArray
 
+from vocoder_service.clips import AudioEncoder, Encoded, EncoderLimits, Samples
 from vocoder_service.codec import load_codec
-from vocoder_service.encoder import AudioEncoder, Encoded, EncoderLimits, Samples, load_encoder
+from vocoder_service.encoder import load_encoder
 from vocoder_service.encoding import EncodingService
 from vocoder_service.service import VocoderService, VocoderStats
 from vocoder_service.vocoder import Vocoder

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import nn
 from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import Qwen3OmniMoeAudioEncoder
 
-from vocoder_service.encoder import EncoderLimits, Samples, checked
+from vocoder_service.clips import EncoderLimits, Samples, checked
 from vocoder_service.log_mel import LogMel
 
 ADAPTOR_FILE = "adaptor.safetensors"

@@ -53,7 +53,9 @@ def without_weight_norm(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.
         for name in [name for name in plain if name.endswith(magnitude)]:
             stem = name.removesuffix(magnitude)
             size, vector = plain.pop(name), plain.pop(stem + direction)
-            norm = torch.linalg.vector_norm(vector, dim=(1, 2), keepdim=True)
+            # There is a magnitude for every output, or for every place of the kernel.
+            rest = tuple(d for d in range(vector.dim()) if size.shape[d] == 1)
+            norm = torch.linalg.vector_norm(vector, dim=rest, keepdim=True)
             plain[stem + ".weight"] = vector * (size / norm)
     return plain
 
@@ -85,6 +87,9 @@ class Weights:
             raise RuntimeError(f"{name} must have shape {shape}, not {tuple(tensor.shape)}")
         self._taken.add(name)
         return tensor.to(device=self._device, dtype=self._dtype)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tensors
 
     def load(self, module: ModuleT, prefix: str) -> ModuleT:
         """Gives ``module`` the tensors under ``prefix``, ready to be used.

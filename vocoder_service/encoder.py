@@ -3,49 +3,24 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from transformers import AutoModel, DacModel, EncodecModel, MimiModel, XcodecModel
 
+from vocoder_service.clips import (
+    AudioEncoder,
+    Codes,
+    EncoderLimits,
+    FrameEncoder,
+    Samples,
+    checked,
+    whole_frames,
+)
+from vocoder_service.espnet import find_espnet
+from vocoder_service.espnet_encoder import load_espnet_encoder
 from vocoder_service.ssl_units import SslTokenizer
-
-Samples = NDArray[np.float32]
-Codes = NDArray[np.int32]
-Encoded = NDArray[np.int32] | NDArray[np.float32]
-"""Codes [frames, streams], or embeddings [rows, width of the model]."""
-
-
-class EncoderLimits(NamedTuple):
-    """What a clip costs, told before it is encoded."""
-
-    samples_per_row: int
-    """At most so many samples become one row of a prompt."""
-    max_samples: int | None = None
-    """Of one clip; None: any number."""
-
-
-class AudioEncoder(Protocol):
-    """Turns audio into rows of a prompt."""
-
-    @property
-    def sample_rate(self) -> int:
-        """Of the audio it takes, in Hz."""
-
-    @property
-    def limits(self) -> EncoderLimits:
-        """Of the clips it takes."""
-
-    def encode(self, samples: Samples) -> Encoded:
-        """What a model reads of mono ``samples`` float32 [n >= 1] in [-1, 1].
-
-        Of codes there are ceil(n / samples per frame) frames; the last is filled up with silence.
-
-        Raises:
-            ValueError: no samples, too many, another shape or type, or one that is not finite.
-        """
 
 
 class CodecEncoder:
@@ -94,7 +69,7 @@ class CodecEncoder:
 class StreamEncoder:
     """SSL units in front of codec codes, aligned frame by frame."""
 
-    def __init__(self, ssl: SslTokenizer, codec: CodecEncoder) -> None:
+    def __init__(self, ssl: SslTokenizer, codec: FrameEncoder) -> None:
         """
         Raises:
             ValueError: their frames are not equally long.
@@ -124,47 +99,33 @@ def load_encoder(
     """The encoder of a model, in float32.
 
     Args:
-        codec_directory: of a transformers codec, with the weights of its encoder.
+        codec_directory: of a codec, with the weights of its encoder: see ``load_codec``.
         ssl_directory: see :class:`SslTokenizer`; None where the first stream is a codec's.
         num_codebooks: codec streams of the model.
 
     Raises:
         FileNotFoundError: a file is missing.
         ValueError: a codec of another type, or the parts do not fit each other.
-        MissingPackage: the SSL model needs a package that is not installed.
+        RuntimeError: weights do not fit their configuration.
     """
-    directory = Path(codec_directory)
-    config = json.loads((directory / "config.json").read_text())
-    if config.get("model_type") not in CODEC_ENCODERS:
-        raise ValueError(
-            f"{directory}: a codec of type {config.get('model_type')!r} cannot encode; known: "
-            + ", ".join(sorted(CODEC_ENCODERS))
-        )
-    model = AutoModel.from_pretrained(directory, dtype=torch.float32).to(device)
-    codec = CodecEncoder(model, num_codebooks)
+    codec = _load_codec_encoder(Path(codec_directory), device, num_codebooks)
     if ssl_directory is None:
         return codec
     return StreamEncoder(SslTokenizer.load(ssl_directory, device), codec)
 
 
-def checked(samples: Samples) -> Samples:
-    """``samples`` as they came.
-
-    Raises:
-        ValueError: see ``AudioEncoder.encode``.
-    """
-    if samples.ndim != 1 or samples.dtype != np.float32 or len(samples) == 0:
+def _load_codec_encoder(directory: Path, device: str, num_codebooks: int | None) -> FrameEncoder:
+    file = directory / "config.json"
+    if not file.exists() and (espnet := find_espnet(directory)):
+        return load_espnet_encoder(espnet, device, num_codebooks)
+    model_type = json.loads(file.read_text()).get("model_type")
+    if model_type not in CODEC_ENCODERS:
         raise ValueError(
-            f"audio must be float32 [samples], not {samples.dtype} {list(samples.shape)}"
+            f"{directory}: a codec of type {model_type!r} cannot encode; known: "
+            + ", ".join(sorted(CODEC_ENCODERS))
         )
-    if not np.isfinite(samples).all():
-        raise ValueError("audio has a sample that is not a finite number")
-    return samples
-
-
-def whole_frames(samples: Samples, hop_length: int) -> Samples:
-    """``samples`` with silence behind them up to the end of their last frame."""
-    return np.pad(samples, (0, -len(samples) % hop_length))
+    model = AutoModel.from_pretrained(directory, dtype=torch.float32).to(device)
+    return CodecEncoder(model, num_codebooks)
 
 
 def _hop_length(config: Any) -> int:

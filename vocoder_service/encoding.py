@@ -4,7 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 from vocoder_service.busy import EncoderBusy
-from vocoder_service.encoder import AudioEncoder, Encoded, EncoderLimits, Samples
+from vocoder_service.clips import AudioEncoder, Encoded, EncoderLimits, Samples
 
 
 class EncodingService:

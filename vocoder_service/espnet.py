@@ -1,14 +1,16 @@
 """ESPnet's DAC, from the checkpoint as ESPnet publishes it.
 
 It has little in common with Descript's codec of that name: SEANet with an LSTM, Snake instead of
-ELU, and no causality. Its decoder is EnCodec's otherwise, so ESPnet itself is not needed.
+ELU, and no causality. It is EnCodec's otherwise, so ESPnet itself is not needed.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 import yaml
+from torch.nn import functional
 
 from vocoder_service.checkpoint import Weights, under, without_weight_norm
 from vocoder_service.decoder import Codebooks, Codec, codebooks_used
@@ -47,6 +49,80 @@ def find_espnet(directory: Path) -> Path | None:
     return configs[0] if len(configs) == 1 else None
 
 
+@dataclass(frozen=True)
+class EspnetDac:
+    """What ESPnet published: a description, and the generator's tensors, mapped and not read.
+
+    Attributes:
+        sample_rate: in Hz.
+        generator: its parameters, with ESPnet's defaults.
+        seanet: of encoder and decoder.
+        tensors: under their names in the generator.
+    """
+
+    sample_rate: int
+    generator: dict[str, Any]
+    seanet: SeanetConfig
+    tensors: dict[str, torch.Tensor]
+
+    @classmethod
+    def open(cls, config: Path) -> Self:
+        """Of ``config.yaml``, and the weights that are beside it.
+
+        Raises:
+            FileNotFoundError: there is not exactly one .pth file.
+            ValueError: another codec than DAC, or one of a form that cannot be served.
+        """
+        training = yaml.safe_load(config.read_text())
+        if training.get("codec") != "dac":
+            raise ValueError(f"unknown ESPnet codec {training.get('codec')!r}; known: dac")
+        codec = training.get("codec_conf", {})
+        generator = _DEFAULTS | codec.get("generator_params", {})
+        seanet = _seanet_config(generator)
+        return cls(codec.get("sampling_rate", 24000), generator, seanet, _read(config.parent))
+
+    def half(self, name: str, device: str, dtype: torch.dtype) -> Weights:
+        """Weights of the ``encoder`` or the ``decoder``, under this package's names: ESPnet wraps
+        every convolution once more."""
+        ours = {
+            name.replace("convtr.convtr.", "conv.").replace("conv.conv.", "conv."): value
+            for name, value in under(self.tensors, f"{name}.model.").items()
+        }
+        return Weights(without_weight_norm(ours), device, dtype)
+
+    def codebook(self, index: int, device: str, dtype: torch.dtype) -> "Codebook":
+        """The codebook of a stream.
+
+        Raises:
+            RuntimeError: the weights do not fit the configuration.
+        """
+        weights = Weights(under(self.tensors, f"quantizer.vq.layers.{index}."), device, dtype)
+        size, narrow, width = (
+            self.generator[name] for name in ("quantizer_bins", "codebook_dim", "hidden_dim")
+        )
+        vectors = weights("_codebook.embed", size, narrow).clone()  # mapped only while it is read
+        if narrow == width:
+            return Codebook(vectors, vectors)
+        into = weights("project_in.weight", narrow, width), weights("project_in.bias", narrow)
+        out = weights("project_out.weight", width, narrow), weights("project_out.bias", width)
+        return Codebook(vectors, functional.linear(vectors, *out), into)
+
+
+@dataclass(frozen=True)
+class Codebook:
+    """Vectors of a stream's codes.
+
+    Attributes:
+        keys: [codes, codebook_dim]: the nearest one's number is the code.
+        values: [codes, hidden_dim], which the codes stand for.
+        projection: weight and bias of the linear layer in front of the keys; None: there is none.
+    """
+
+    keys: torch.Tensor
+    values: torch.Tensor
+    projection: tuple[torch.Tensor, torch.Tensor] | None = None
+
+
 def load_espnet(config: Path, device: str, dtype: torch.dtype, num_codebooks: int | None) -> Codec:
     """The codec that ``config`` (config.yaml) describes, with the weights that are beside it.
 
@@ -56,23 +132,13 @@ def load_espnet(config: Path, device: str, dtype: torch.dtype, num_codebooks: in
             than wanted.
         RuntimeError: the weights do not fit the configuration.
     """
-    training = yaml.safe_load(config.read_text())
-    if training.get("codec") != "dac":
-        raise ValueError(f"unknown ESPnet codec {training.get('codec')!r}; known: dac")
-    codec = training.get("codec_conf", {})
-    generator = _DEFAULTS | codec.get("generator_params", {})
-    seanet = _seanet_config(generator)
-    used = codebooks_used(generator["quantizer_n_q"], num_codebooks)
-    tensors = _read(config.parent)
-    quantizer = Weights(tensors, device, dtype)
-    decoder = Weights(_decoder_weights(tensors), device, dtype)
+    dac = EspnetDac.open(config)
+    used = codebooks_used(dac.generator["quantizer_n_q"], num_codebooks)
     layers = [
-        Codebooks([_table(quantizer, generator, index) for index in range(used)]),
-        *seanet_decoder(seanet, decoder, ""),
+        Codebooks([dac.codebook(index, device, dtype).values for index in range(used)]),
+        *seanet_decoder(dac.seanet, dac.half("decoder", device, dtype), ""),
     ]
-    return Codec(
-        layers, device, codec.get("sampling_rate", 24000), used, generator["quantizer_bins"]
-    )
+    return Codec(layers, device, dac.sample_rate, used, dac.generator["quantizer_bins"])
 
 
 def _seanet_config(generator: dict[str, Any]) -> SeanetConfig:
@@ -107,32 +173,10 @@ def _seanet_config(generator: dict[str, Any]) -> SeanetConfig:
 
 
 def _read(directory: Path) -> dict[str, torch.Tensor]:
-    """The generator's tensors. Nothing but the decoder's and quantizer's will be touched."""
+    """The generator's tensors."""
     files = sorted(directory.glob("*.pth"))
     if len(files) != 1:
         raise FileNotFoundError(f"{directory} must hold one .pth file, not {len(files)}")
-    # Mapped, since most of the file is the encoder and the discriminators of the training.
+    # Mapped, since most of the file is the discriminators of the training.
     tensors = torch.load(files[0], map_location="cpu", weights_only=True, mmap=True)
     return under(tensors, _GENERATOR)
-
-
-def _decoder_weights(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The decoder's, under this package's names: ESPnet wraps every convolution once more."""
-    ours = {
-        name.replace("convtr.convtr.", "conv.").replace("conv.conv.", "conv."): value
-        for name, value in under(tensors, "decoder.model.").items()
-    }
-    return without_weight_norm(ours)
-
-
-def _table(weights: Weights, generator: dict[str, Any], index: int) -> torch.Tensor:
-    """Vectors of a codebook, [codebook_size, hidden_dim], as the decoder sees them."""
-    layer = f"quantizer.vq.layers.{index}"
-    size, narrow, width = (
-        generator[name] for name in ("quantizer_bins", "codebook_dim", "hidden_dim")
-    )
-    table = weights(f"{layer}._codebook.embed", size, narrow)
-    if narrow == width:
-        return table.clone()  # the file is mapped only while it is read
-    projection = weights(f"{layer}.project_out.weight", width, narrow)
-    return table @ projection.T + weights(f"{layer}.project_out.bias", width)

@@ -69,7 +69,6 @@ def seanet_decoder(config: SeanetConfig, weights: Weights, prefix: str) -> list[
     """
     width = config.num_filters * 2 ** len(config.upsampling_ratios)
     last = config.last_kernel_size
-    activation = Snake() if config.snake else Pointwise(functional.elu)
     layers: list[Layer] = []
 
     def name() -> str:
@@ -77,20 +76,19 @@ def seanet_decoder(config: SeanetConfig, weights: Weights, prefix: str) -> list[
         return f"{prefix}{len(layers)}"
 
     layers.append(
-        _convolution(config, weights, name(), config.hidden_size, width, config.kernel_size)
+        convolution(config, weights, name(), config.hidden_size, width, config.kernel_size)
     )
     if config.num_lstm_layers:
-        lstm = nn.LSTM(width, width, config.num_lstm_layers)
-        layers.append(ResidualLstm(weights.load(lstm, f"{name()}.lstm.")))
+        layers.append(residual_lstm(config, weights, name(), width))
     for ratio in config.upsampling_ratios:
-        layers.append(activation)
+        layers.append(activation(config, weights, name()))
         layers.append(upsampling(config, weights, name(), width, width // 2, ratio))
         width //= 2
         for index in range(config.num_residual_layers):
             dilation = config.dilation_growth_rate**index
-            layers.append(_residual(config, weights, name(), width, dilation, activation))
-    layers.append(activation)
-    layers.append(_convolution(config, weights, name(), width, 1, last))
+            layers.append(residual(config, weights, name(), width, dilation))
+    layers.append(activation(config, weights, name()))
+    layers.append(convolution(config, weights, name(), width, 1, last))
     weights.check_all_taken(prefix)
     return layers
 
@@ -118,29 +116,39 @@ def upsampling(
     )
 
 
-def _residual(
-    config: SeanetConfig,
-    weights: Weights,
-    name: str,
-    width: int,
-    dilation: int,
-    activation: Layer,
+def activation(config: SeanetConfig, weights: Weights, name: str) -> Layer:
+    """ELU, or Snake with the slope that the checkpoint has for it; 1 where it has none."""
+    if not config.snake:
+        return Pointwise(functional.elu)
+    slope = f"{name}.alpha"
+    return Snake(weights(slope, 1, 1, 1).flatten() if slope in weights else None)
+
+
+def residual_lstm(config: SeanetConfig, weights: Weights, name: str, width: int) -> ResidualLstm:
+    """The LSTM between convolutions."""
+    lstm = nn.LSTM(width, width, config.num_lstm_layers)
+    return ResidualLstm(weights.load(lstm, f"{name}.lstm."))
+
+
+def residual(
+    config: SeanetConfig, weights: Weights, name: str, width: int, dilation: int
 ) -> Residual:
+    """A dilated convolution and a narrow one, beside a shortcut."""
     inner, kernel = width // config.compress, config.residual_kernel_size
     branch = Chain(
         [
-            activation,
-            _convolution(config, weights, f"{name}.block.1", width, inner, kernel, dilation),
-            activation,
-            _convolution(config, weights, f"{name}.block.3", inner, width, 1),
+            activation(config, weights, f"{name}.block.0"),
+            convolution(config, weights, f"{name}.block.1", width, inner, kernel, dilation),
+            activation(config, weights, f"{name}.block.2"),
+            convolution(config, weights, f"{name}.block.3", inner, width, 1),
         ]
     )
     if not config.use_conv_shortcut:
         return Residual(branch)
-    return Residual(branch, _convolution(config, weights, f"{name}.shortcut", width, width, 1))
+    return Residual(branch, convolution(config, weights, f"{name}.shortcut", width, width, 1))
 
 
-def _convolution(
+def convolution(
     config: SeanetConfig,
     weights: Weights,
     name: str,
@@ -149,6 +157,7 @@ def _convolution(
     kernel: int,
     dilation: int = 1,
 ) -> Convolution:
+    """A convolution that keeps the length."""
     reach = dilation * (kernel - 1)
     return Convolution(
         weights(f"{name}.conv.weight", outputs, inputs, kernel),

@@ -18,7 +18,7 @@ from engine_adapter.families import FAMILIES
 from engine_adapter.request import Chunk, RequestError, SpeechRequest, resolve
 from vocoder_service.actor import CodecInfo, Decoded
 from vocoder_service.busy import EncoderBusy
-from vocoder_service.encoder import EncoderLimits
+from vocoder_service.clips import EncoderLimits
 from vocoder_service.windows import WindowSchedule
 
 SPEC = FAMILIES["opuslm-dialogue"]

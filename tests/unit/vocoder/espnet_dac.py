@@ -1,7 +1,7 @@
-"""ESPnet's DAC for tests: a small checkpoint as ESPnet writes it, and a decoder of its own.
+"""ESPnet's DAC for tests: a small checkpoint as ESPnet writes it, and a codec of its own.
 
-The decoder is written from the description of the model, in functions over the checkpoint's
-tensors, and shares nothing with the one that is tested.
+It is written from the description of the model, in functions over the checkpoint's tensors, and
+shares nothing with the one that is tested.
 """
 
 from pathlib import Path
@@ -62,24 +62,39 @@ def write(directory: Path, seed: int, codebook_dim: int = HIDDEN) -> Tensors:
     return tensors
 
 
+def encode(tensors: Tensors, samples: torch.Tensor) -> torch.Tensor:
+    """Samples [320 n] to codes [streams, n]."""
+    weights = _generator(tensors)
+    model = "encoder.model"
+    signal = _conv(weights, f"{model}.0", samples[None, None])
+    number = 1
+    for ratio in reversed(RATIOS):
+        signal, number = _residuals(weights, model, number, signal)
+        signal = _snake(weights, f"{model}.{number}", signal)
+        signal = _conv(weights, f"{model}.{number + 1}", signal, stride=ratio)
+        number += 2
+    through = _lstm(weights, f"{model}.{number}.lstm", signal.permute(2, 0, 1))
+    signal = through.permute(1, 2, 0) + signal
+    signal = _snake(weights, f"{model}.{number + 1}", signal)
+    left = _conv(weights, f"{model}.{number + 2}", signal)[0].T
+    codes = []
+    for stream in range(STREAMS):
+        layer = f"quantizer.vq.layers.{stream}"
+        keys = weights[f"{layer}._codebook.embed"]
+        found = (_projected(weights, f"{layer}.project_in", left)[:, None] - keys).norm(dim=2)
+        codes.append(found.argmin(dim=1))
+        left = left - _projected(weights, f"{layer}.project_out", keys[codes[-1]])
+    return torch.stack(codes)
+
+
 def decode(tensors: Tensors, codes: torch.Tensor) -> torch.Tensor:
     """Codes [batch, streams, n] to audio [batch, 320 n], not clipped."""
-    weights = {
-        name.removeprefix("codec.generator."): value
-        for name, value in tensors.items()
-        if name.startswith("codec.generator.")
-    }
+    weights = _generator(tensors)
     quantized = []
     for stream in range(codes.shape[1]):
         layer = f"quantizer.vq.layers.{stream}"
         vectors = weights[f"{layer}._codebook.embed"][codes[:, stream]]
-        if f"{layer}.project_out.weight" in weights:
-            vectors = functional.linear(
-                vectors,
-                weights[f"{layer}.project_out.weight"],
-                weights[f"{layer}.project_out.bias"],
-            )
-        quantized.append(vectors)
+        quantized.append(_projected(weights, f"{layer}.project_out", vectors))
     signal = torch.stack(quantized).sum(0).transpose(1, 2)
 
     model = "decoder.model"
@@ -87,18 +102,42 @@ def decode(tensors: Tensors, codes: torch.Tensor) -> torch.Tensor:
     signal = _lstm(weights, f"{model}.1.lstm", signal.permute(2, 0, 1)).permute(1, 2, 0) + signal
     number = 2
     for ratio in RATIOS:
-        signal = _upsample(weights, f"{model}.{number + 1}", _snake(signal), ratio)
-        number += 2
-        for index in range(RESIDUALS):
-            branch = _conv(weights, f"{model}.{number}.block.1", _snake(signal), 2**index)
-            branch = _conv(weights, f"{model}.{number}.block.3", _snake(branch))
-            signal = _conv(weights, f"{model}.{number}.shortcut", signal) + branch
-            number += 1
-    return _conv(weights, f"{model}.{number + 1}", _snake(signal))[:, 0]
+        signal = _snake(weights, f"{model}.{number}", signal)
+        signal = _upsample(weights, f"{model}.{number + 1}", signal, ratio)
+        signal, number = _residuals(weights, model, number + 2, signal)
+    signal = _snake(weights, f"{model}.{number}", signal)
+    return _conv(weights, f"{model}.{number + 1}", signal)[:, 0]
 
 
-def _snake(signal: torch.Tensor) -> torch.Tensor:
-    return signal + torch.sin(signal) ** 2
+def _generator(tensors: Tensors) -> Tensors:
+    prefix = "codec.generator."
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+
+
+def _projected(weights: Tensors, name: str, vectors: torch.Tensor) -> torch.Tensor:
+    """Unless codebooks are as wide as what they stand for."""
+    if f"{name}.weight" not in weights:
+        return vectors
+    return vectors @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+
+def _residuals(
+    weights: Tensors, model: str, number: int, signal: torch.Tensor
+) -> tuple[torch.Tensor, int]:
+    for index in range(RESIDUALS):
+        name = f"{model}.{number}"
+        branch = _snake(weights, f"{name}.block.0", signal)
+        branch = _conv(weights, f"{name}.block.1", branch, 2**index)
+        branch = _snake(weights, f"{name}.block.2", branch)
+        branch = _conv(weights, f"{name}.block.3", branch)
+        signal = _conv(weights, f"{name}.shortcut", signal) + branch
+        number += 1
+    return signal, number
+
+
+def _snake(weights: Tensors, name: str, signal: torch.Tensor) -> torch.Tensor:
+    slope = weights.get(f"{name}.alpha", torch.ones(1, 1, 1))
+    return signal + torch.sin(slope * signal) ** 2 / slope
 
 
 def _weight(weights: Tensors, name: str) -> torch.Tensor:
@@ -107,14 +146,18 @@ def _weight(weights: Tensors, name: str) -> torch.Tensor:
     return direction / norm * weights[f"{name}.weight_g"]
 
 
-def _conv(weights: Tensors, name: str, signal: torch.Tensor, dilation: int = 1) -> torch.Tensor:
+def _conv(
+    weights: Tensors, name: str, signal: torch.Tensor, dilation: int = 1, stride: int = 1
+) -> torch.Tensor:
     weight = _weight(weights, f"{name}.conv.conv")
-    pad = dilation * (weight.shape[2] - 1) // 2
+    pad = dilation * (weight.shape[2] - 1) + 1 - stride
+    left, right = pad - pad // 2, pad // 2
     length = signal.shape[2]
-    missing = max(0, pad + 1 - length)
-    mirrored = functional.pad(functional.pad(signal, (0, missing)), (pad, pad), mode="reflect")
-    mirrored = mirrored[..., : length + 2 * pad]
-    return functional.conv1d(mirrored, weight, weights[f"{name}.conv.conv.bias"], dilation=dilation)
+    missing = max(0, left + 1 - length)
+    mirrored = functional.pad(functional.pad(signal, (0, missing)), (left, right), mode="reflect")
+    mirrored = mirrored[..., : length + pad]
+    bias = weights[f"{name}.conv.conv.bias"]
+    return functional.conv1d(mirrored, weight, bias, dilation=dilation, stride=stride)
 
 
 def _upsample(weights: Tensors, name: str, signal: torch.Tensor, ratio: int) -> torch.Tensor:
@@ -172,18 +215,29 @@ def _weights(random: torch.Generator, codebook_dim: int) -> Tensors:
             tensors[f"{layer}.project_in.bias"] = normal(codebook_dim, scale=0.1)
             tensors[f"{layer}.project_out.weight"] = normal(HIDDEN, codebook_dim, scale=0.3)
             tensors[f"{layer}.project_out.bias"] = normal(HIDDEN, scale=0.1)
-    conv(f"{generator}.encoder.model.0", 1, FILTERS, 7)
     tensors["codec.discriminator.scale.0.weight"] = normal(4, 4, scale=1.0)
+
+    def lstm(name: str, width: int) -> None:
+        for depth in range(2):
+            for kind in ("ih", "hh"):
+                tensors[f"{name}.weight_{kind}_l{depth}"] = normal(
+                    4 * width, width, scale=width**-0.5
+                )
+                tensors[f"{name}.bias_{kind}_l{depth}"] = normal(4 * width, scale=0.1)
+            tensors[f"{name}.bias_ih_l{depth}"][width : 2 * width] = 4.0  # long memory
+
+    def residuals(model: str, number: int, width: int) -> int:
+        for _ in range(RESIDUALS):
+            conv(f"{model}.{number}.block.1", width, width // 2, 7)
+            conv(f"{model}.{number}.block.3", width // 2, width, 1)
+            conv(f"{model}.{number}.shortcut", width, width, 1)
+            number += 1
+        return number
 
     model = f"{generator}.decoder.model"
     width = FILTERS * 2 ** len(RATIOS)
     conv(f"{model}.0", HIDDEN, width, 7)
-    for depth in range(2):
-        for kind in ("ih", "hh"):
-            name = f"{model}.1.lstm.{{}}_{kind}_l{depth}"
-            tensors[name.format("weight")] = normal(4 * width, width, scale=width**-0.5)
-            tensors[name.format("bias")] = normal(4 * width, scale=0.1)
-        tensors[f"{model}.1.lstm.bias_ih_l{depth}"][width : 2 * width] = 4.0  # long memory
+    lstm(f"{model}.1.lstm", width)
     number = 2
     for ratio in RATIOS:
         convolution(
@@ -191,11 +245,18 @@ def _weights(random: torch.Generator, codebook_dim: int) -> Tensors:
             2 * width,
         )  # fmt: skip
         width //= 2
-        number += 2
-        for _ in range(RESIDUALS):
-            conv(f"{model}.{number}.block.1", width, width // 2, 7)
-            conv(f"{model}.{number}.block.3", width // 2, width, 1)
-            conv(f"{model}.{number}.shortcut", width, width, 1)
-            number += 1
+        number = residuals(model, number + 2, width)
     conv(f"{model}.{number + 1}", FILTERS, 1, 7)
+
+    model = f"{generator}.encoder.model"
+    conv(f"{model}.0", 1, FILTERS, 7)
+    tensors[f"{model}.0.conv.conv.weight_g"] *= 30.0  # speech is quiet
+    number = 1
+    for ratio in reversed(RATIOS):
+        number = residuals(model, number, width)
+        conv(f"{model}.{number + 1}", width, 2 * width, 2 * ratio)
+        width *= 2
+        number += 2
+    lstm(f"{model}.{number}.lstm", width)
+    conv(f"{model}.{number + 2}", width, HIDDEN, 7)
     return tensors

@@ -17,7 +17,8 @@ from transformers import (
     XcodecModel,
 )
 
-from vocoder_service.encoder import CODEC_ENCODERS, AudioEncoder, load_encoder
+from vocoder_service.clips import AudioEncoder
+from vocoder_service.encoder import CODEC_ENCODERS, load_encoder
 from vocoder_service.ssl_units import CENTROIDS_FILE, QUANTIZER_FILE, MissingPackage, SslTokenizer
 from vocoder_service.tiny import make_tiny_dac, make_tiny_ssl
 

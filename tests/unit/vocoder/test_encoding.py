@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vocoder_service.busy import EncoderBusy
-from vocoder_service.encoder import Codes, EncoderLimits, Samples
+from vocoder_service.clips import Codes, EncoderLimits, Samples
 from vocoder_service.encoding import EncodingService
 
 
