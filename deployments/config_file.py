@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 from ray.serve.config import ProxyLocation
 from ray.serve.schema import ServeApplicationSchema, ServeDeploySchema
 
+from deployments import yaml_file
 from deployments.settings import INGRESS, Settings
 from deployments.validation import sentence
 
@@ -27,20 +27,28 @@ def load(path: Path) -> ServeDeploySchema:
         ConfigError: it is missing, not YAML, or has an unknown key or a bad value.
     """
     try:
-        data = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+        data = yaml_file.read(path)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    except yaml_file.NotYaml as error:
+        detail = f": {error.detail}" if error.detail else ""
+        raise ConfigError(f"{path}: {error}{detail}") from error
     try:
         config = ServeDeploySchema.model_validate(data)
         settings = [settings for _, settings in speech_settings(config)]
+        unknown = unknown_keys(data, config.model_dump(exclude_unset=True))
+        fault = f"unknown keys: {', '.join(unknown)}" if unknown else _fault(config, settings)
     except ValidationError as error:
         first = error.errors()[0]
-        where = [str(path), ".".join(map(str, first["loc"]))]
-        raise ConfigError(": ".join([*filter(None, where), sentence(first)])) from error
-    if unknown := unknown_keys(data, config.model_dump(exclude_unset=True)):
-        raise ConfigError(f"{path}: unknown keys: {', '.join(unknown)}")
-    if fault := _fault(config, settings):
-        raise ConfigError(f"{path}: {fault}")
+        where = ".".join(map(str, first["loc"]))
+        fault = f"{where}: {sentence(first)}" if where else sentence(first)
+    except RecursionError:
+        fault = "a part of it contains itself"
+    except (AttributeError, TypeError, ValueError) as error:
+        # Serve's validators take it for granted that a mapping is one.
+        fault = f"is not a configuration of Serve: {error}"
+    if fault is not None:
+        raise ConfigError(f"{path}: {' '.join(fault.split())}")
     return config
 
 

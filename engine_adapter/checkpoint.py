@@ -93,11 +93,14 @@ class ModelDirectory:
         whose first stream is a codec's.
 
         Raises:
-            CheckpointError: it has no ``config.json``.
+            CheckpointError: it has no configuration.
         """
         if self.spec.codec_first_stream == 0:
             return None
-        return _existing(self.path / SSL_FOLDER / CONFIG_FILE).parent
+        folder = self.path / SSL_FOLDER
+        if not has_configuration(folder):
+            raise CheckpointError(f"{folder / CONFIG_FILE}: no such file")
+        return folder
 
     @property
     def audio_encoder(self) -> Path | None:
@@ -137,8 +140,8 @@ class ModelDirectory:
 
 
 def has_configuration(folder: Path) -> bool:
-    """Whether there is a codec: a Hugging Face configuration, or ESPnet's, which may stand in a
-    folder below."""
+    """Whether there is a codec or an SSL model: a Hugging Face configuration, or ESPnet's, which
+    may stand in a folder below."""
     return (folder / CONFIG_FILE).is_file() or any(folder.rglob(ESPNET_CONFIG_FILE))
 
 
@@ -150,8 +153,10 @@ def _existing(path: Path) -> Path:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(_existing(path).read_text())
-    except json.JSONDecodeError as error:
+        data = json.loads(_existing(path).read_text(encoding="utf-8"))
+    except CheckpointError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     if not isinstance(data, dict):
         raise CheckpointError(f"{path}: not a JSON object")

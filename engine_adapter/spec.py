@@ -363,8 +363,8 @@ class StreamSpec:
         Raises:
             SpecError: a key is unknown, missing, or the values contradict each other.
         """
-        values = dict(data)
         try:
+            values = dict(data)
             values["streams"] = tuple(Stream(**s) for s in values["streams"])
             if values.get("text") is not None:
                 text = dict(values["text"])
@@ -379,7 +379,9 @@ class StreamSpec:
                 if values.get(key) is not None:
                     values[key] = Layout.from_dict(values[key])
             return cls(**values)
-        except (AttributeError, KeyError, TypeError) as error:
+        except SpecError:
+            raise
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise SpecError(f"stream spec: {error}") from error
 
     def save(self, directory: Path) -> None:
@@ -395,6 +397,7 @@ class StreamSpec:
         """
         path = Path(directory) / SPEC_FILE
         try:
-            return cls.from_dict(json.loads(path.read_text()))
-        except (OSError, json.JSONDecodeError) as error:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
             raise SpecError(f"{path}: {error}") from error
+        return cls.from_dict(data)

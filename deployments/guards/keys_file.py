@@ -14,6 +14,7 @@ from typing import Annotated
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from deployments import yaml_file
 from deployments.guards.keys import Caller, checked_client, checked_hash, key_id
 from deployments.guards.settings import ClientLimits
 from deployments.validation import sentence
@@ -102,22 +103,17 @@ def load(path: Path) -> KeysFile:
         KeysFileError: it is missing, not YAML, or has an unknown key or a bad value.
     """
     try:
-        data = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+        data = yaml_file.read(path)
         return KeysFile.model_validate({} if data is None else data)
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise KeysFileError(f"{path}: {where}: {sentence(first)}") from None
-    except yaml.YAMLError as error:
-        # Not its text: that quotes the file, and a key may stand there by mistake.
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        where = "" if line is None else f" (line {line + 1})"
-        raise KeysFileError(f"{path}: is not YAML{where}") from None
-    except RecursionError:
-        raise KeysFileError(f"{path}: is nested too deeply") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8"
-        raise KeysFileError(f"{path}: {reason}") from error
+    except yaml_file.NotYaml as error:
+        # Not its detail: that quotes the file, and a key may stand there by mistake.
+        raise KeysFileError(f"{path}: {error}") from None
+    except OSError as error:
+        raise KeysFileError(f"{path}: {error.strerror}") from error
 
 
 @contextmanager
