@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test chaos lint types fast format demo-voice evaluate lock clean
+.PHONY: help setup serve test chaos lint types fast format bench demo-voice evaluate lock clean
 
 run := .venv/bin/
 fast := not engine and not serve
@@ -36,6 +36,9 @@ fast: setup ## the tests that start neither an engine nor Ray Serve
 format: setup ## mend what ruff can
 	$(run)ruff check --fix
 	$(run)ruff format
+
+bench: setup ## measure everything and write docs/benchmarks.md (args=--profile full: all of it)
+	$(run)python -m bench $(args)
 
 demo-voice: ## train the demonstration voice anew (hours; goes on where it was; args: see demo_voice)
 	@requirements/setup demo-voice

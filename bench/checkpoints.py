@@ -42,23 +42,12 @@ class Checkpoints:
 
 
 def make_checkpoints(directory: Path) -> Checkpoints:
-    """Writes both into ``directory``.
-
-    The head rows of the end ids are set to zero. Their logit is then 0, the middle of the
-    others, and no draw among the 30 largest can end a request before its frame limit,
-    while every step does exactly the work of a trained model's.
-    """
-    import torch
+    """Writes both into ``directory``."""
     from safetensors.torch import load_file, save_file
 
-    from engine_adapter.tiny import make_tiny
-
-    speech = make_tiny(FAMILY, directory / "speech", hidden=HIDDEN, layers=LAYERS)
+    speech = make_endless(FAMILY, directory / "speech", HIDDEN, LAYERS)
     spec = StreamSpec.load(speech)
     weights = load_file(speech / WEIGHTS_FILE)
-    ends = {*spec.audio_end_ids, *(spec.text.end_ids if spec.text else ())}
-    weights[_HEAD][torch.tensor(sorted(ends))] = 0
-    save_file(weights, speech / WEIGHTS_FILE, metadata={"format": "pt"})
 
     stock = directory / "stock"
     stock.mkdir()
@@ -68,3 +57,24 @@ def make_checkpoints(directory: Path) -> Checkpoints:
     del weights[STREAM_EMBEDDING]
     save_file(weights, stock / WEIGHTS_FILE, metadata={"format": "pt"})
     return Checkpoints(speech, stock, spec, sum(w.numel() for w in weights.values()))
+
+
+def make_endless(family: str, directory: Path, hidden: int, layers: int) -> Path:
+    """Writes a random model directory whose requests end at their limits only.
+
+    The head rows of the end ids are set to zero. Their logit is then 0, the middle of the
+    others, and no draw among the 30 largest can end a request before its limit, while every
+    step does exactly the work of a trained model's.
+    """
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    from engine_adapter.tiny import make_tiny
+
+    made = make_tiny(family, directory, hidden=hidden, layers=layers)
+    spec = StreamSpec.load(made)
+    weights = load_file(made / WEIGHTS_FILE)
+    ends = {*spec.audio_end_ids, *(spec.text.end_ids if spec.text else ())}
+    weights[_HEAD][torch.tensor(sorted(ends))] = 0
+    save_file(weights, made / WEIGHTS_FILE, metadata={"format": "pt"})
+    return made

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from bench.window import Reading
@@ -38,6 +38,7 @@ def _cpu_clock(pid: int) -> int:
 def _family(pid: int) -> Iterator[int]:
     """A process and what descends from it."""
     yield pid
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
-            yield from _family(int(child))
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(FileNotFoundError):  # a thread may have ended meanwhile
+            for child in children.read_text().split():
+                yield from _family(int(child))

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     try:
-        run = asyncio.run(_run(profile))
+        run = measure_all(profile)
     except MeasurementError as error:
         progress(f"failed: {error}")
         return 1
@@ -84,7 +84,19 @@ def _interrupt(*_: object) -> None:
     raise SystemExit(_INTERRUPTED)
 
 
-async def _run(profile: Profile) -> Run:
+def measure_all(profile: Profile, device: str = "cpu") -> Run:
+    """Measures every session of a profile.
+
+    Args:
+        device: of plain PyTorch; vLLM finds its own.
+
+    Raises:
+        MeasurementError: a figure would not show what it should.
+    """
+    return asyncio.run(_run(profile, device))
+
+
+async def _run(profile: Profile, device: str) -> Run:
     begun, threads = time.monotonic(), engine_threads()
     machine = describe()
     plan = list(sessions(profile))
@@ -92,7 +104,7 @@ async def _run(profile: Profile) -> Run:
     load: list[float] = []
     with tempfile.TemporaryDirectory(prefix="speechlm-bench-") as directory:
         checkpoints = make_checkpoints(Path(directory))
-        runner = Runner(profile, checkpoints, threads)
+        runner = Runner(profile, checkpoints, threads, device)
         for index, session in enumerate(plan, start=1):
             progress(f"[{index}/{len(plan)}] {session.dtype}, {session.setup}")
             async with aclosing(runner.measure(session)) as measured:

@@ -42,8 +42,14 @@ def prepare_environment() -> None:
 
 
 @contextmanager
-def speech_engine(directory: Path, settings: EngineSettings) -> Iterator[SpeechEngine]:
-    """Our engine, as the service starts it."""
+def speech_engine(
+    directory: Path, settings: EngineSettings, **options: Any
+) -> Iterator[SpeechEngine]:
+    """Our engine, as the service starts it.
+
+    Args:
+        options: further fields of its configuration.
+    """
     from engine_adapter.engine import EngineConfig, SpeechEngine
 
     os.environ["OMP_NUM_THREADS"] = str(settings.threads)
@@ -52,6 +58,7 @@ def speech_engine(directory: Path, settings: EngineSettings) -> Iterator[SpeechE
         dtype=settings.dtype,
         max_rows=settings.max_rows,
         kv_cache_bytes=_KV_CACHE_BYTES,
+        **options,
     )
     engine = SpeechEngine(config)
     try:
@@ -76,8 +83,11 @@ def stock_engine(
         options: further engine arguments.
     """
     from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.platforms import current_platform
     from vllm.v1.engine.async_llm import AsyncLLM
     from vllm.v1.executor.uniproc_executor import UniProcExecutor
+
+    on_cpu = current_platform.is_cpu()
 
     if default_executor:
         os.environ.pop("OMP_NUM_THREADS", None)
@@ -89,11 +99,11 @@ def stock_engine(
         max_num_seqs=settings.max_rows,
         kv_cache_memory_bytes=_KV_CACHE_BYTES,
         enable_prefix_caching=True,
-        enforce_eager=True,
+        enforce_eager=on_cpu,
         skip_tokenizer_init=True,
         generation_config="vllm",
         async_scheduling=False,
-        distributed_executor_backend=None if default_executor else UniProcExecutor,
+        distributed_executor_backend=UniProcExecutor if on_cpu and not default_executor else None,
         **options,
     )
     engine = AsyncLLM.from_engine_args(args)

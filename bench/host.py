@@ -103,13 +103,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @torch.inference_mode()
-def profile(spec: StreamSpec, rows: int, guided: bool, dtype: torch.dtype) -> Split:
-    """The median step of several rounds, every row in an audio phase."""
-    heads = _random_heads(spec, dtype)
+def profile(
+    spec: StreamSpec, rows: int, guided: bool, dtype: torch.dtype, width: int = _HIDDEN
+) -> Split:
+    """The median step of several rounds, every row in an audio phase.
+
+    Args:
+        width: of the hidden states.
+    """
+    heads = random_heads(spec, dtype, width)
     step = SpeechStep(spec, rows, _MAX_LENGTH)
     ids = list(_add_requests(step, spec, rows, guided))
     discard = np.zeros(rows, dtype=bool)
-    hidden = [torch.randn(rows, _HIDDEN).to(dtype) for _ in range(_STEPS)]
+    hidden = [torch.randn(rows, width).to(dtype) for _ in range(_STEPS)]
 
     def run(steps: Sequence[Tensor]) -> float:
         begun = time.process_time()
@@ -139,14 +145,21 @@ def _timed(heads: CodecHeads) -> Iterator[_Stopwatch]:
         yield watch
 
 
-def _random_heads(spec: StreamSpec, dtype: torch.dtype) -> CodecHeads:
-    heads = CodecHeads(spec, _HIDDEN, dtype)
-    head = torch.randn(spec.vocab_size, _HIDDEN, dtype=dtype) * 1.2 * _HIDDEN**-0.5
+def random_heads(
+    spec: StreamSpec, dtype: torch.dtype, width: int, device: str = "cpu"
+) -> CodecHeads:
+    """Heads from which the end of audio is never drawn.
+
+    Args:
+        width: of the hidden states.
+    """
+    heads = CodecHeads(spec, width, dtype)
+    head = torch.randn(spec.vocab_size, width, dtype=dtype) * 1.2 * width**-0.5
     head[list(spec.audio_end_ids)] = 0  # never among the likeliest, so no request ends
     heads.take_head(head)
     heads.stream_embedding.data.normal_()
     heads.finish_loading()
-    return heads
+    return heads.to(device)
 
 
 def _add_requests(step: SpeechStep, spec: StreamSpec, rows: int, guided: bool) -> Iterator[str]:

@@ -24,7 +24,10 @@ def describe() -> dict[str, Any]:
     """Hardware, versions and threads; plain values."""
     import torch
 
+    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    processor = f"{_cpu_model()}, {cores()} cores"
     return {
+        "hardware": "; ".join([processor, *gpus]),
         "cpu": _cpu_model(),
         "cores": cores(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
@@ -35,7 +38,7 @@ def describe() -> dict[str, Any]:
         "torch_capability": torch.backends.cpu.get_cpu_capability(),
         "vllm": _vllm_version(),
         "transformers": version("transformers"),
-        "commit": _commit(),
+        "commit": commit(),
     }
 
 
@@ -53,13 +56,25 @@ def _vllm_version() -> str:
         return version("vllm")
 
 
-def _commit() -> str:
-    """The checkout's commit, with ``-dirty`` where files differ from it."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+def commit() -> str:
+    """The checkout's commit, with ``-dirty`` where files of the product differ from it."""
+    root = Path(__file__).parents[1]
+    changed = [
+        "git",
+        "status",
+        "--porcelain",
+        "--untracked-files=no",
+        "--",
+        ":!docs",
+        ":!bench/results",
+    ]
     try:
-        done = subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-        )
+        name = _output(["git", "rev-parse", "--short=12", "HEAD"], root)
+        return f"{name}-dirty" if _output(changed, root) else name
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+
+
+def _output(command: list[str], folder: Path) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()

@@ -22,6 +22,7 @@ class Variant(StrEnum):
     CLIENT_GUIDED = "client-guided"
     SEQUENTIAL = "sequential"
     SEQUENTIAL_GUIDED = "sequential-guided"
+    BATCHED = "transformers-batched"
 
     def requests(self, rows: int) -> int:
         """Requests that fill ``rows`` rows of a step."""
@@ -70,7 +71,7 @@ class Profile:
 
 
 PROFILES = {
-    "quick": Profile((1, 32, 128), ("float32",), 3, 1, 40, default_executor=False),
+    "quick": Profile((1, 32, 128), ("float32",), 1, 3, 40, default_executor=False),
     "full": Profile((1, 8, 32, 128, 256), DTYPES, 3, 2, 64),
 }
 
@@ -98,7 +99,11 @@ def sessions(profile: Profile) -> Iterator[Session]:
     one side.
     """
     guided_rows = tuple(rows for rows in profile.rows if rows % 2 == 0)
-    sequential = (Workload(Variant.SEQUENTIAL, 1), Workload(Variant.SEQUENTIAL_GUIDED, 2))
+    sequential = (
+        Workload(Variant.SEQUENTIAL, 1),
+        Workload(Variant.SEQUENTIAL_GUIDED, 2),
+        *_workloads(tuple(rows for rows in profile.rows if rows > 1), Variant.BATCHED),
+    )
     for dtype in profile.dtypes:
         for cycle in range(profile.cycles):
             parts = [

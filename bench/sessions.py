@@ -14,6 +14,7 @@ from bench.checkpoints import Checkpoints
 from bench.client_guidance import ClientGuidedClient
 from bench.clients import Client, SpeechClient, StockClient, collect, prompt_ids
 from bench.clocks import Clocks
+from bench.devices import synchronize
 from bench.engines import (
     EngineSettings,
     resolved_settings,
@@ -34,12 +35,14 @@ class Runner:
 
     Attributes:
         threads: of the engines' forward pass.
+        device: of plain PyTorch; vLLM finds its own.
         settings: per setup and dtype, what vLLM made of the settings.
     """
 
     profile: Profile
     checkpoints: Checkpoints
     threads: int
+    device: str = "cpu"
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -116,7 +119,7 @@ class Runner:
 
         from bench.sequential import SequentialModel
 
-        model = SequentialModel(self.checkpoints.speech, session.dtype)
+        model = SequentialModel(self.checkpoints.speech, session.dtype, self.device)
         spec, frames = self.checkpoints.spec, SKIPPED_STEPS + self.profile.steps
         clocks, threads_before = Clocks(), torch.get_num_threads()
         try:
@@ -124,11 +127,15 @@ class Runner:
                 windows = []
                 for threads in sorted({self.threads, cores()}):
                     torch.set_num_threads(threads)
-                    contexts = [prompt_ids(spec, next(self._numbers))]
+                    requests = workload.variant.requests(workload.rows)
+                    contexts = [prompt_ids(spec, next(self._numbers)) for _ in range(requests)]
+                    scale = None
                     if workload.variant is Variant.SEQUENTIAL_GUIDED:
                         contexts.append([0] * len(contexts[0]))
+                        scale = GUIDANCE_SCALE
                     arrived = Trajectory()
-                    for _ in itertools.islice(model.generate(contexts, GUIDANCE_SCALE), frames):
+                    for _ in itertools.islice(model.generate(contexts, scale), frames):
+                        synchronize(self.device)
                         arrived.add(clocks.read(), 1)
                     windows.append(decode_window([arrived], SKIPPED_STEPS, frames, 1))
                 fastest = min(windows, key=lambda window: window.step_ms)

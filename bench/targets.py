@@ -80,6 +80,12 @@ COMPARISONS = (
         "frames_per_s",
         denominator_rows=2,
     ),
+    Comparison(
+        "plain / batched transformers frames per second",
+        Variant.PLAIN,
+        Variant.BATCHED,
+        "frames_per_s",
+    ),
     Comparison("plain / stock engine CPU time", Variant.PLAIN, Variant.STOCK, "engine_cpu_ms"),
     Comparison("guided / plain engine CPU time", Variant.GUIDED, Variant.PLAIN, "engine_cpu_ms"),
     Comparison(

@@ -43,11 +43,21 @@ def test_the_rules_of_every_family(directory: Path, pad_embedding: str, head_bia
         spec.save(directory)
 
 
+def test_a_batch_is_its_requests(directory: Path) -> None:
+    model = SequentialModel(directory, "float32")
+    prompts = [PROMPT, [1, 41, 52, 63, 74], [1, 99, 98, 97, 96]]
+    together = list(islice(model.generate(prompts), FRAMES))
+    for number, prompt in enumerate(prompts):
+        alone = islice(model.generate([prompt]), FRAMES)
+        assert [row[number].tolist() for row in together] == [row.tolist() for (row,) in alone]
+
+
 def assert_equal(directory: Path, scale: float) -> None:
     unconditional = [0] * len(PROMPT)
     model = SequentialModel(directory, "float32")
     contexts = [PROMPT] if scale == 1 else [PROMPT, unconditional]
-    rows = [row.tolist() for row in islice(model.generate(contexts, scale), FRAMES)]
+    guidance = None if scale == 1 else scale
+    rows = [row.tolist() for (row,) in islice(model.generate(contexts, guidance), FRAMES)]
     expected = Reference(directory).generate(
         ReferenceRequest(
             plain_rows(PROMPT, model.spec.num_streams),
