@@ -11,7 +11,7 @@ from deployments.commands import CommandError
 
 # Each is a module of deployments.commands with HELP, add_arguments and run. They import
 # torch, vLLM and Ray inside run, so that help and mistakes are answered at once.
-_COMMANDS = ("serve", "say", "keys", "generate", "convert", "inspect", "make-tiny")
+_COMMANDS = ("serve", "say", "keys", "generate", "eval", "convert", "inspect", "make-tiny")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,0 +1,106 @@
+"""Judges the speech and the transcripts of a running service by a manifest of sentences.
+
+Each line of the manifest is a JSON object: id and text; for speech optionally voice, cfg_scale and
+seed; for a recording to write down task "transcription" and audio. What DIR holds of the same
+requests is not asked for again, so an evaluation that was interrupted goes on where it was. Exit
+status 1 if an item could not be judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deployments.commands import CommandError
+
+if TYPE_CHECKING:
+    from deployments.evaluation.asking import Answer
+    from deployments.evaluation.manifest import Item
+
+HELP = "judge the speech and transcripts of a running service"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--manifest", required=True, type=Path, help="JSON lines to read")
+    parser.add_argument(
+        "--out", type=Path, default=Path("evaluation"), metavar="DIR", help="default: %(default)s"
+    )
+    parser.add_argument("--url", default="http://127.0.0.1:8000", help="default: %(default)s")
+    parser.add_argument("--model", help="default: the service's first")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--jobs", type=int, default=cores, help="judges at a time")
+
+
+def run(options: argparse.Namespace) -> int:
+    from importlib.metadata import PackageNotFoundError
+
+    from demo_voice.judging import judges
+    from deployments.evaluation.judging import outcomes
+    from deployments.evaluation.manifest import ManifestError, read
+    from deployments.evaluation.report import to_markdown
+
+    if options.jobs < 1:
+        raise CommandError("--jobs: at least 1")
+    try:
+        ears = judges()
+        items = read(options.manifest)
+        options.out.mkdir(parents=True, exist_ok=True)
+    except PackageNotFoundError as error:
+        raise CommandError(
+            f"{error.name} is missing: pip install -r requirements/demo-voice.txt"
+        ) from error
+    except (ManifestError, OSError) as error:
+        raise CommandError(str(error)) from error
+    model, answers = asyncio.run(_ask(options, items))
+    folder = options.out / "answers"
+    found = outcomes(items, answers, folder, options.out / "judgements.jsonl", options.jobs)
+    lines = [json.dumps(outcome.to_json()) + "\n" for outcome in found]
+    (options.out / "results.jsonl").write_text("".join(lines))
+    command = shlex.join(["speechlm", "eval", "--manifest", str(options.manifest)])
+    report = options.out / "report.md"
+    report.write_text(to_markdown(found, model, command, ears))
+    failed = sum(outcome.error is not None for outcome in found)
+    print(f"{report} written; {failed} of {len(found)} items failed")
+    return 1 if failed else 0
+
+
+async def _ask(options: argparse.Namespace, items: Sequence[Item]) -> tuple[str, list[Answer]]:
+    """The model that was asked, and its answers."""
+    import httpx
+    from tqdm import tqdm
+
+    from deployments.evaluation.asking import ask
+
+    # Generation may take long; whether something listens is known at once.
+    timeout = httpx.Timeout(None, connect=5)
+    try:
+        async with httpx.AsyncClient(base_url=options.url, timeout=timeout) as client:
+            models = await client.get("/v1/models")
+            models.raise_for_status()
+            cards = models.json()["data"]
+            card = next((c for c in cards if options.model in (None, c["id"])), None)
+            if card is None:
+                raise CommandError(f"there is no model {options.model!r}")
+            with tqdm(total=len(items), desc="answers", disable=None) as progress:
+                answers = await ask(
+                    client,
+                    card["id"],
+                    card["voices"][0],
+                    items,
+                    options.manifest.parent,
+                    options.out / "answers",
+                    progress.update,
+                )
+    except httpx.ConnectError as error:
+        raise CommandError(
+            f"nothing listens at {options.url}; start it with: speechlm serve"
+        ) from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise CommandError(f"{options.url}: {error or type(error).__name__}") from error
+    return card["id"], answers
