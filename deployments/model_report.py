@@ -49,7 +49,7 @@ def check_ssl(directory: Path, spec: StreamSpec) -> None:
     """Loads an SSL model for a family.
 
     Raises:
-        FileNotFoundError, RuntimeError: it is not complete, or needs a package.
+        FileNotFoundError, RuntimeError: it is not complete.
         ValueError: it is of an unknown type, or has other units than the family.
     """
     if spec.codec_first_stream == 0:
@@ -181,7 +181,7 @@ def _type(directory: Path) -> str:
 
 def _ssl(directory: Path, spec: StreamSpec) -> dict[str, Any] | None:
     """None: there is none, or the family needs none."""
-    if spec.codec_first_stream == 0 or not (directory / CONFIG_FILE).is_file():
+    if spec.codec_first_stream == 0 or not has_configuration(directory):
         return None
     kind = _type(directory)
     try:

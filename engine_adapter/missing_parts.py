@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_adapter.checkpoint import CONFIG_FILE, TOKENIZER_FILE, has_configuration
+from engine_adapter.checkpoint import TOKENIZER_FILE, has_configuration
 from engine_adapter.encoder_files import has_audio_encoder
 from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
 from engine_adapter.spec import StreamSpec
@@ -39,7 +39,7 @@ def missing_parts(directory: Path, spec: StreamSpec) -> list[MissingPart]:
             has_configuration(directory / CODEC_FOLDER)
         ),
         MissingPart(f"{SSL_FOLDER}/", "no audio in: it neither hears nor imitates"): (
-            spec.codec_first_stream == 0 or (directory / SSL_FOLDER / CONFIG_FILE).is_file()
+            spec.codec_first_stream == 0 or has_configuration(directory / SSL_FOLDER)
         ),
         MissingPart(f"{AUDIO_ENCODER_FOLDER}/", "it does not hear"): (
             not spec.hears_embeddings or has_audio_encoder(directory)

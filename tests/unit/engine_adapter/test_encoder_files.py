@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import save_file
 
 from engine_adapter.encoder_files import encoder_fault
+from tests.unit.vocoder import espnet_dac
 from vocoder_service.encoder import load_encoder
 from vocoder_service.tiny import make_tiny_dac, make_tiny_ssl
 
@@ -41,12 +43,14 @@ def test_a_codec_that_only_decodes(tmp_path: Path) -> None:
     assert encoder_fault(tmp_path, units=False) == "codec/: its weights have no encoder"
 
 
-def test_espnet_s_codec_only_decodes(tmp_path: Path) -> None:
-    (tmp_path / "codec").mkdir()
-    (tmp_path / "codec" / "config.yaml").write_text("codec: dac")
-    fault = encoder_fault(tmp_path, units=False)
-    assert fault is not None
-    assert fault.startswith("codec/: it is no codec of Hugging Face")
+def test_espnets_codec_has_its_encoder_in_the_file_as_published(tmp_path: Path) -> None:
+    tensors = espnet_dac.write(tmp_path / "codec", seed=0)
+    assert encoder_fault(tmp_path, units=False) is None
+    (weights,) = tmp_path.rglob("*.pth")
+    torch.save({n: t for n, t in tensors.items() if ".encoder." not in n}, weights)
+    assert encoder_fault(tmp_path, units=False) == "codec/: its weights have no encoder"
+    weights.write_bytes(b"")
+    assert encoder_fault(tmp_path, units=False) == "codec/: its weights have no encoder"
 
 
 @pytest.mark.parametrize("name", ["config.json", "quantizer.json", "centroids.safetensors"])
@@ -56,12 +60,18 @@ def test_an_ssl_model_that_is_not_whole(tmp_path: Path, name: str) -> None:
     assert encoder_fault(tmp_path, units=True) == f"ssl/: {name} is missing"
 
 
-def test_an_ssl_model_that_needs_a_package(tmp_path: Path) -> None:
+def test_espnets_ssl_model_and_its_centroids(tmp_path: Path) -> None:
     codec(tmp_path, "encoder.a")
-    ssl(tmp_path, "xeus")
-    fault = encoder_fault(tmp_path, units=True)
-    assert fault is not None
-    assert fault.startswith("ssl/: ESPnet's own model")
+    folder = tmp_path / "ssl"
+    folder.mkdir()
+    (folder / "config.yaml").touch()
+    assert encoder_fault(tmp_path, units=True) == "ssl/: it must hold one .pth file, not 0"
+    (folder / "xeus_checkpoint_new.pth").touch()
+    assert encoder_fault(tmp_path, units=True) == "ssl/: centroids.safetensors is missing"
+    (folder / "km_opus_lm.mdl").touch()
+    assert encoder_fault(tmp_path, units=True) is None
+    (folder / "xeus_checkpoint_old.pth").touch()
+    assert encoder_fault(tmp_path, units=True) == "ssl/: it must hold one .pth file, not 2"
 
 
 def test_what_is_said_to_encode_does(tmp_path: Path) -> None:
