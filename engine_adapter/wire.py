@@ -100,9 +100,10 @@ class WireRequest:
         Raises:
             ValueError: the request did not come through :class:`SpeechEngine`.
         """
-        if not extra_args or KEY not in extra_args:
-            raise ValueError("the request carries no speech arguments; use SpeechEngine")
-        return cls(**extra_args[KEY])
+        try:
+            return cls(**(extra_args or {})[KEY])
+        except (KeyError, TypeError) as error:
+            raise ValueError("the request carries no speech arguments; use SpeechEngine") from error
 
 
 def pack_auxiliary(rows: NDArray[np.int32]) -> bytes:
