@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import nn
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -24,16 +24,20 @@ def read_safetensors(directory: Path, parts: tuple[str, ...]) -> dict[str, torch
 
     Raises:
         FileNotFoundError: no model*.safetensors there.
+        ValueError: one is damaged.
     """
     files = sorted(directory.glob("model*.safetensors"))
     if not files:
         raise FileNotFoundError(f"no model*.safetensors in {directory}")
     tensors = {}
     for file in files:
-        with safe_open(file, framework="pt") as opened:
-            for name in opened.keys():  # noqa: SIM118 (safe_open is not iterable)
-                if name.split(".", 1)[0] in parts:
-                    tensors[name] = opened.get_tensor(name)
+        try:
+            with safe_open(file, framework="pt") as opened:
+                for name in opened.keys():  # noqa: SIM118 (safe_open is not iterable)
+                    if name.split(".", 1)[0] in parts:
+                        tensors[name] = opened.get_tensor(name)
+        except SafetensorError as error:
+            raise ValueError(f"{file}: {error}") from error
     return tensors
 
 

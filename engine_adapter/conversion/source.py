@@ -167,8 +167,11 @@ def _check_is_zip(path: Path) -> None:
                 "it again with torch.save"
             )
         raise ConversionError(f"{path}: is not a torch file")
-    with zipfile.ZipFile(path) as archive:
-        entries = archive.infolist()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise ConversionError(f"{path}: is truncated or damaged") from error
     if not any(entry.filename.endswith("/data.pkl") for entry in entries):
         raise ConversionError(f"{path}: is not a torch file")
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
@@ -184,7 +187,7 @@ def _state_dict(path: Path) -> dict[str, Any]:
             f"{path}: holds objects beside tensors, which are not loaded since they could run "
             "code; save the state dict alone"
         ) from error
-    except (RuntimeError, EOFError, KeyError, ValueError) as error:
+    except Exception as error:  # torch's unpickler raises whatever a damaged file leads it to
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConversionError(f"{path}: is damaged: {first_line}") from error
     for envelope in _ENVELOPES:

@@ -27,8 +27,10 @@ def read_training_config(path: Path) -> dict[str, Any]:
         )
     try:
         config = yaml.load(path.read_text(), Loader=_LOADER)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        first_line = str(error).splitlines()[0]
+    except OSError:
+        raise
+    except Exception as error:  # PyYAML's constructors raise whatever they meet: a wrong date
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConversionError(f"{path}: is not YAML: {first_line}") from error
     if not isinstance(config, dict):
         raise ConversionError(f"{path}: is not a mapping")

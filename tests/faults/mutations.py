@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
+
+TRIES = settings(max_examples=int(os.environ.get("FUZZ_EXAMPLES", "40")))
+"""Of each test; as many as one has time for."""
 
 
 @st.composite

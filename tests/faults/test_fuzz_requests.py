@@ -19,7 +19,7 @@ from engine_adapter.embedded import EmbeddedRows
 from engine_adapter.families import FAMILIES
 from engine_adapter.request import RequestError, SpeechRequest, resolve
 from engine_adapter.wire import KEY, WireRequest, unpack_auxiliary
-from tests.faults.mutations import mutated
+from tests.faults.mutations import TRIES, mutated
 
 NUMBERS = (
     st.integers(-2, 300)
@@ -68,6 +68,7 @@ def check_refusal(error: RequestError) -> None:
     assert str(error).startswith(f"{error.param}: ")
 
 
+@TRIES
 @given(family=st.sampled_from(sorted(FAMILIES)), request=requests(), encoded=st.none() | PROMPTS)
 def test_a_request_is_refused_by_name_or_can_be_sent(
     family: str, request: SpeechRequest, encoded: list[int] | None
@@ -95,6 +96,7 @@ def test_a_request_is_refused_by_name_or_can_be_sent(
         assert sampling.top_k >= 0
 
 
+@TRIES
 @given(arguments=st.none() | ANYTHING | st.dictionaries(st.just(KEY), ANYTHING))
 def test_what_did_not_come_through_the_front_end_is_refused(arguments: Any) -> None:
     with pytest.raises(ValueError, match="SpeechEngine"):
@@ -105,6 +107,7 @@ MESSAGE = b'{"type": "start", "model": "demo", "voice": {"id": "slt"}, "seed": 7
 TOKENS = (b"null", b"1e999", b"NaN", b"\\ud800", b"[" * 999, b'"type": "end",', b"9" * 5_000)
 
 
+@TRIES
 @given(content=mutated(MESSAGE, TOKENS) | st.binary(max_size=20))
 def test_a_message_of_a_websocket_is_understood_or_refused(content: bytes) -> None:
     with suppress(ValidationError):  # any other error fails the test

@@ -22,7 +22,7 @@ from engine_adapter.checkpoint import CheckpointError, ModelDirectory
 from engine_adapter.families import FAMILIES
 from engine_adapter.spec import SPEC_FILE, SpecError, StreamSpec
 from engine_adapter.tiny import make_tiny
-from tests.faults.mutations import mutated, rebuilt
+from tests.faults.mutations import TRIES, mutated, rebuilt
 
 SHIPPED = Path(__file__).parents[2] / "serve_config.yaml"
 YAML_TOKENS = (
@@ -76,12 +76,14 @@ def check_message(file: Path, message: str) -> None:
     assert "\n" not in message
 
 
+@TRIES
 @given(content=mutated(SHIPPED.read_bytes(), YAML_TOKENS))
 def test_a_configuration_of_which_bytes_are_wrong(file: Path, content: bytes) -> None:
     file.write_bytes(content)
     check_configuration(file)
 
 
+@TRIES
 @given(data=rebuilt(full_configuration()))
 def test_a_configuration_of_which_values_are_wrong(file: Path, data: Any) -> None:
     file.write_text(yaml.safe_dump(data))
@@ -95,6 +97,7 @@ def test_a_configuration_that_contains_itself(file: Path) -> None:
     check_message(file, str(caught.value))
 
 
+@TRIES
 @given(content=mutated(KEYS.encode(), YAML_TOKENS))
 def test_keys_of_which_bytes_are_wrong(file: Path, content: bytes) -> None:
     file.write_bytes(content)
@@ -127,12 +130,14 @@ def check_spec(directory: Path) -> None:
         StreamSpec.load(directory)
 
 
+@TRIES
 @given(content=mutated(SPEC.encode(), SPEC_TOKENS))
 def test_a_family_of_which_bytes_are_wrong(file: Path, content: bytes) -> None:
     (file.parent / SPEC_FILE).write_bytes(content)
     check_spec(file.parent)
 
 
+@TRIES
 @given(family=st.sampled_from(sorted(FAMILIES)), data=st.data())
 def test_a_family_of_which_values_are_wrong(file: Path, family: str, data: st.DataObject) -> None:
     plain = json.loads(json.dumps(FAMILIES[family].to_dict()))
@@ -146,6 +151,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+@TRIES
 @given(data=st.data())
 def test_a_model_directory_of_which_bytes_are_wrong(
     model: Path, name: str, data: st.DataObject
