@@ -65,6 +65,7 @@ def published(kind: str, device: str) -> Iterator[Subject]:
     """A random codec as large as the published one."""
     import transformers as t
 
+    t.utils.logging.disable_progress_bar()
     made: dict[str, tuple[Any, Any]] = {
         "dac": (t.DacModel, t.DacConfig(downsampling_ratios=[2, 4, 5, 8], sampling_rate=16000)),
         "encodec": (t.EncodecModel, t.EncodecConfig()),

@@ -14,6 +14,7 @@ _CONTINUOUS = (0.05, 0.1, 0.2)  # seconds
 _SHARES = ("p50", "p95", "p99")
 LATENCIES = (
     *(f"{name} {share}" for name in ("TTFT", "TTFA", "TPOT", "RTF") for share in _SHARES),
+    "TTFA / budget",
     *("underrun p50", "underrun p95", "underrun max", "C50 %", "C100 %", "C200 %"),
 )
 """Columns of a load that say how it was for a listener."""
@@ -84,6 +85,7 @@ class Load:
             *(1000 * percentile(first_audio, share) for share in (0.5, 0.95, 0.99)),
             *(1000 * percentile(per_frame, share) for share in (0.5, 0.95, 0.99)),
             *(percentile(factors, share) for share in (0.5, 0.95, 0.99)),
+            percentile([h.first_audio / sum(h.spent.values()) for h in heard], 0.5),
             *(1000 * percentile(underrun, share) for share in (0.5, 0.95)),
             1000 * max(underrun),
             *(100 * continuous(heard, seconds) for seconds in _CONTINUOUS),

@@ -29,6 +29,7 @@ from vocoder_service.windows import StreamWindows, WindowSchedule
 _WIDTH = 256
 _WINDOW = 8
 _STREAM_FRAMES = 160
+_OBJECT_STORE_BYTES = 128 * 2**20
 SCHEDULES = (
     WindowSchedule(8, 1.25, 16),  # serve_config.yaml
     WindowSchedule(8, 1.5, 64),  # the settings' defaults
@@ -170,7 +171,13 @@ async def _actor(subject: Subject, setting: Setting) -> list[Row]:
     from vocoder_service.actor import VocoderActor
 
     service = VocoderService(subject.codec)
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init(
+        address="local",
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=_OBJECT_STORE_BYTES,
+    )
     try:
         actor = VocoderActor.remote(str(MODEL / CODEC_FOLDER), device=setting.device)
         await actor.ready.remote()

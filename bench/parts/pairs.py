@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engine_adapter.request import Result
 
 _BLOCK = 32  # rows; the smallest of vLLM's CPU attention
+_LONGEST = 384  # rows of a request; vLLM wants blocks for one such
 _JITTER = 2  # rows that two halves may differ by as their messages arrive one after the other
 
 ABOUT = About(
@@ -87,7 +88,11 @@ async def _independent(
     checkpoints: Checkpoints, settings: EngineSettings, pairs: int, frames: int, blocks: int
 ) -> list[Halves]:
     with stock_engine(
-        checkpoints.stock, settings, block_size=_BLOCK, num_gpu_blocks_override=blocks
+        checkpoints.stock,
+        settings,
+        block_size=_BLOCK,
+        num_gpu_blocks_override=blocks,
+        max_model_len=_LONGEST,
     ) as engine:
         client = StockClient(engine, checkpoints.spec)
         found = [Halves() for _ in range(pairs)]
@@ -103,7 +108,13 @@ async def _independent(
 async def _atomic(
     checkpoints: Checkpoints, settings: EngineSettings, pairs: int, frames: int, blocks: int
 ) -> tuple[list[Result], list[Result]]:
-    with speech_engine(checkpoints.speech, settings, block_size=_BLOCK, kv_blocks=blocks) as engine:
+    with speech_engine(
+        checkpoints.speech,
+        settings,
+        block_size=_BLOCK,
+        kv_blocks=blocks,
+        max_model_len=_LONGEST,
+    ) as engine:
         numbers = range(pairs)
         together = await asyncio.gather(*(_speak(engine, n, frames) for n in numbers))
         return together, [await _speak(engine, number, frames) for number in numbers]

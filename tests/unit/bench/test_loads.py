@@ -37,6 +37,7 @@ def test_latencies_in_milliseconds() -> None:
     assert row["TTFA p99"] == pytest.approx(400)
     assert row["TPOT p50"] == pytest.approx(1000 * (1.4 - 0.05) / 99)
     assert row["RTF p95"] == pytest.approx(1.55 / 2)
+    assert row["TTFA / budget"] == pytest.approx(0.4 / 0.3)
     assert row["underrun max"] == pytest.approx(150)
     assert (row["C50 %"], row["C100 %"], row["C200 %"]) == (50, 50, 100)
 
@@ -113,6 +114,7 @@ def test_verdicts_of_the_closed_loop() -> None:
     assert verdicts["RTF p50 of one stream"].value == pytest.approx(0.85)
     assert verdicts["C100 of 8 streams, %"].met
     assert not verdicts["RTF p50 of one stream"].met
+    assert not verdicts["TTFA over its budget, one stream"].met
     assert verdicts["failed requests"].met
     nothing = Load([Answer("x", 0.0, error="no")], 1.0, 50.0).row()
     rows.append(own(8, 2) | nothing)
