@@ -98,9 +98,14 @@ def _actor(model: ModelSettings) -> dict[str, Any]:
 def _router(model: ModelSettings, card: ModelCard) -> RequestRouterConfig:
     if model.most_replicas == 1:  # nothing to choose, and nothing that need be reported
         return RequestRouterConfig()
+    assert card.audio is not None
     return RequestRouterConfig(
         request_router_class=ROUTER,
-        request_router_kwargs={"rows": model.engine.max_rows, "cfg_scale": card.cfg_scale},
+        request_router_kwargs={
+            "rows": model.engine.max_rows,
+            "cfg_scale": card.cfg_scale,
+            "samples_per_row": card.audio.samples_per_row,
+        },
         request_routing_stats_period_s=REPORT_SECONDS,
     )
 

@@ -14,7 +14,6 @@ from deployments.messages import SpeechCall
 Call = SpeechCall | AnswerCall
 
 _CHARACTERS_PER_SECOND = 15.0  # of English that is read aloud
-_SAMPLES_PER_ROW = 320
 _CHARACTERS_PER_ROW = 4
 _HASHED_BYTES = 1 << 16  # of a recording; two that begin alike for so long are the same
 
@@ -31,12 +30,16 @@ def rows_of(call: Call, default_scale: float) -> int:
     return 2 if scale > 1 else 1
 
 
-def demand_of(call: Call, default_scale: float) -> Demand:
-    """The same, and what its prompt begins with."""
+def demand_of(call: Call, default_scale: float, samples_per_row: int) -> Demand:
+    """The same, and what its prompt begins with.
+
+    Args:
+        samples_per_row: of audio that the model hears.
+    """
     rows = rows_of(call, default_scale)
     if isinstance(call, AnswerCall):
         # What is answered comes last; in the next turn, all before it comes again.
-        earlier = sum(_prompt_rows(part) for part in call.parts[:-1])
+        earlier = sum(_prompt_rows(part, samples_per_row) for part in call.parts[:-1])
         return Demand(rows, _digest(call.parts[0]), earlier) if call.parts else Demand(rows)
     if call.speaker is not None:
         return Demand(rows, _hash(call.speaker), len(call.speaker))
@@ -52,11 +55,11 @@ def audio_seconds(call: Call) -> float:
     return seconds if call.max_seconds is None else min(seconds, call.max_seconds)
 
 
-def _prompt_rows(part: CallPart) -> int:
+def _prompt_rows(part: CallPart, samples_per_row: int) -> int:
     if isinstance(part.value, str):
         return len(part.value) // _CHARACTERS_PER_ROW
     if isinstance(part.value, Clip):
-        return len(part.value.samples) // _SAMPLES_PER_ROW
+        return len(part.value.samples) // samples_per_row
     return len(part.value)
 
 

@@ -2,18 +2,22 @@
 
 A share of a GPU in Ray is a matter of placement and bounds no memory. The engine takes what
 ``engine.gpu_memory_utilization`` says, all of it at its start, and what its weights leave is its
-KV cache. The vocoder may take up to ``vocoder.gpu_memory_utilization``.
+KV cache. The vocoder, which also holds what hears, may take up to
+``vocoder.gpu_memory_utilization``.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 from deployments.settings import ENGINE_GPU_MEMORY, SHARED_GPU_MEMORY, ModelSettings
+from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
 
 _GIB = 2**30
 _LEAST_CACHE_SHARE = 0.05  # of the device; with less, hardly a request fits
+_VOCODER_WORK = _GIB // 2  # beside its weights: signals of a batch, and the device's libraries
 
 
 class GpuMemoryError(ValueError):
@@ -43,12 +47,54 @@ def require_room(settings: ModelSettings, weights: int, device: int) -> None:
         )
 
 
+def require_vocoder_room(settings: ModelSettings, weights: int, device: int) -> None:
+    """
+    Args:
+        settings: of a model whose vocoder shares the engine's GPU.
+        weights: bytes of the vocoder's.
+        device: bytes of the GPU's memory.
+
+    Raises:
+        GpuMemoryError: the vocoder's share does not hold them and its work.
+    """
+    share = settings.vocoder.gpu_memory_utilization
+    has, needs = share * device, weights + _VOCODER_WORK
+    if needs > has:
+        most = SHARED_GPU_MEMORY - (settings.engine.gpu_memory_utilization or ENGINE_GPU_MEMORY)
+        raise GpuMemoryError(
+            f"vocoder.gpu_memory_utilization: {share:g} of the GPU's {device / _GIB:.1f} GiB is "
+            f"{has / _GIB:.1f} GiB; codec and encoders of {settings.id} take "
+            f"{weights / _GIB:.1f} GiB and their work {_VOCODER_WORK / _GIB:.1f} GiB. At least "
+            f"{_share(needs / device):g} is needed, and {most:.2g} is possible beside the engine's"
+        )
+
+
 def weight_bytes(model: Path) -> int:
     """Of the safetensors files of a model directory."""
     return sum(file.stat().st_size for file in model.glob("*.safetensors"))
 
 
+def vocoder_bytes(model: Path) -> int:
+    """Of a model directory's codec and of all by which it hears, in float32, as they are held."""
+    folders = [model / name for name in (CODEC_FOLDER, SSL_FOLDER, AUDIO_ENCODER_FOLDER)]
+    tensors = [file for folder in folders for file in folder.rglob("*.safetensors")]
+    published = [file for folder in folders for file in folder.rglob("*.pth")]  # are float32
+    return 4 * sum(map(_elements, tensors)) + sum(file.stat().st_size for file in published)
+
+
+def _elements(file: Path) -> int:
+    """Of all tensors of a safetensors file, from its header."""
+    with file.open("rb") as opened:
+        header = json.loads(opened.read(int.from_bytes(opened.read(8), "little")))
+    header.pop("__metadata__", None)
+    return sum(math.prod(tensor["shape"]) for tensor in header.values())
+
+
+def _share(needed: float) -> float:
+    return math.ceil(100 * needed) / 100
+
+
 def _advice(needed: float, most: float) -> str:
     if needed > most:
         return "It does not fit on this GPU"
-    return f"At least {math.ceil(100 * needed) / 100:g} is needed, and {most:g} is possible"
+    return f"At least {_share(needed):g} is needed, and {most:g} is possible"

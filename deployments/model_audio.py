@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from engine_adapter.folders import CODEC_FOLDER, SSL_FOLDER
+from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
 from engine_adapter.spec import SpecError
 
 # As in engine_adapter.checkpoint, which would bring torch.
 _CONFIGURATIONS = (".json", ".yaml")
 _RATES = ("sampling_rate", "sample_rate")
-_ESPNET_RATE = 24000  # of a codec of ESPnet's whose configuration has none
+# Of a codec of ESPnet's whose configuration has none.
+_ESPNET_RATE, _ESPNET_RATIOS = 24000, (8, 5, 4, 2)
+_RATIOS = ("downsampling_ratios", "upsampling_ratios")
+_HALVINGS = {"mimi": 2}  # of frames, behind the convolutions
+_FRAME, _FRAMES = 320, {"dac": 512, "mimi": 1920}  # of a codec whose configuration has no ratios
+_FEATURES_PER_ROW = 8  # three convolutions of stride 2
 
 
 @dataclass(frozen=True)
@@ -25,10 +32,12 @@ class ModelAudio:
     Attributes:
         sample_rate: of what it speaks and hears, in Hz.
         encoder: names what makes codes of audio; models with the same one have the same codes.
+        samples_per_row: of what it hears, about; of what it speaks, where it hears nothing.
     """
 
     sample_rate: int
     encoder: str
+    samples_per_row: int
 
     @classmethod
     def of(cls, directory: Path) -> ModelAudio:
@@ -44,10 +53,16 @@ class ModelAudio:
             config = yaml.safe_load(file.read_text())  # JSON is YAML
         except (OSError, yaml.YAMLError) as error:
             raise SpecError(f"{file}: {error}") from error
-        rate = _sample_rate(config, of_espnet=file.suffix == ".yaml")
+        of_espnet = file.suffix == ".yaml"
+        rate = _sample_rate(config, of_espnet=of_espnet)
         if rate is None:
             raise SpecError(f"{file}: has no sample rate")
-        return cls(rate, _fingerprint(directory))
+        per_row = _samples_per_feature_row(directory / AUDIO_ENCODER_FOLDER)
+        return cls(
+            rate,
+            _fingerprint(directory),
+            per_row or _samples_per_frame(config, of_espnet=of_espnet),
+        )
 
 
 def _configuration(codec: Path) -> Path:
@@ -64,6 +79,26 @@ def _sample_rate(config: Any, *, of_espnet: bool) -> int | None:
         return int((config.get("codec_conf") or {}).get("sampling_rate", _ESPNET_RATE))
     rates = [config[key] for key in _RATES if config.get(key) is not None]
     return int(rates[0]) if rates else None
+
+
+def _samples_per_frame(config: dict[str, Any], *, of_espnet: bool) -> int:
+    if of_espnet:
+        generator = (config.get("codec_conf") or {}).get("generator_params") or {}
+        return prod(generator.get("encdec_ratios") or _ESPNET_RATIOS)
+    convolutions = config.get("acoustic_model_config") or config
+    kind = config.get("model_type", "")
+    ratios = next((convolutions[key] for key in _RATIOS if convolutions.get(key)), None)
+    if ratios is None:
+        return _FRAMES.get(kind, _FRAME)
+    return prod(ratios) * _HALVINGS.get(kind, 1)
+
+
+def _samples_per_feature_row(encoder: Path) -> int | None:
+    """Of an encoder of continuous audio; None: there is none."""
+    file = encoder / "preprocessor_config.json"
+    if not file.is_file():
+        return None
+    return int(json.loads(file.read_text())["hop_length"]) * _FEATURES_PER_ROW
 
 
 def _fingerprint(directory: Path) -> str:

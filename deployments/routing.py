@@ -33,9 +33,11 @@ class RowRouter(FIFOMixin, RequestRouter):
         Args:
             rows: of a step, of one replica.
             cfg_scale: guidance of audio where a request does not say.
+            samples_per_row: of audio that the model hears.
         """
         self._loads: Loads[str] = Loads(int(kwargs["rows"]))
         self._default_scale = float(kwargs["cfg_scale"])
+        self._samples_per_row = int(kwargs["samples_per_row"])
 
     def update_replicas(self, replicas: list[RunningReplica]) -> None:
         """Forgets replicas that are gone; Serve also calls it when there is a new report."""
@@ -84,5 +86,5 @@ class RowRouter(FIFOMixin, RequestRouter):
     def _demand(self, request: PendingRequest | None) -> Demand:
         call = request.args[0] if request is not None and request.args else None
         if isinstance(call, SpeechCall | AnswerCall):
-            return demand_of(call, self._default_scale)
+            return demand_of(call, self._default_scale, self._samples_per_row)
         return Demand(0)  # a question about health, or a clip to be encoded

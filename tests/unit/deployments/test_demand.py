@@ -23,6 +23,7 @@ from deployments.settings import AutoscalingSettings, ModelSettings
 
 SPEECH = SpeechCall("id", (Utterance("x" * 15), Utterance("y" * 30)), "rms")
 SPEAKER = np.arange(800, dtype=np.int32).reshape(100, 8)
+HOP = 320
 CLIP = Clip(np.zeros(3200, np.float32))
 ANSWER = AnswerCall(
     "id",
@@ -43,19 +44,23 @@ def test_guidance_takes_two_rows(scale: float | None, default: float, rows: int)
 
 
 def test_a_recorded_voice_is_a_beginning_of_its_length() -> None:
-    one = demand_of(replace(SPEECH, speaker=SPEAKER), 1)
-    same = demand_of(replace(SPEECH, speaker=SPEAKER.copy(), utterances=()), 1)
-    other = demand_of(replace(SPEECH, speaker=SPEAKER + 1), 1)
+    one = demand_of(replace(SPEECH, speaker=SPEAKER), 1, HOP)
+    same = demand_of(replace(SPEECH, speaker=SPEAKER.copy(), utterances=()), 1, HOP)
+    other = demand_of(replace(SPEECH, speaker=SPEAKER + 1), 1, HOP)
     assert one == same
     assert one.prefix != other.prefix
-    assert (one.prefix_rows, demand_of(SPEECH, 1).prefix_rows) == (100, 0)
+    assert (one.prefix_rows, demand_of(SPEECH, 1, HOP).prefix_rows) == (100, 0)
 
 
 def test_a_conversation_begins_with_what_came_before() -> None:
     next_turn = replace(ANSWER, parts=(*ANSWER.parts, CallPart("user", "text", "And then?")))
-    assert demand_of(next_turn, 1).prefix == demand_of(ANSWER, 1).prefix
-    assert demand_of(ANSWER, 1).prefix_rows == 10
-    assert demand_of(next_turn, 1).prefix_rows == 10 + 2
+    assert demand_of(next_turn, 1, HOP).prefix == demand_of(ANSWER, 1, HOP).prefix
+    assert demand_of(ANSWER, 1, HOP).prefix_rows == 10
+    assert demand_of(next_turn, 1, HOP).prefix_rows == 10 + 2
+
+
+def test_a_row_of_audio_is_as_long_as_the_model_has_it() -> None:
+    assert [demand_of(ANSWER, 1, samples).prefix_rows for samples in (160, 1280)] == [20, 2]
 
 
 def test_audio_is_reckoned_by_the_text() -> None:

@@ -6,9 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from pydantic import ValidationError
+from safetensors.torch import save_file
 
-from deployments.gpu_memory import GpuMemoryError, require_room, weight_bytes
+from deployments.gpu_memory import (
+    GpuMemoryError,
+    require_room,
+    require_vocoder_room,
+    vocoder_bytes,
+    weight_bytes,
+)
 from deployments.settings import ModelSettings
 
 GIB = 2**30
@@ -72,3 +80,30 @@ def test_the_size_of_weights_is_that_of_their_files(tmp_path: Path) -> None:
     for name in ("model-1.safetensors", "model-2.safetensors", "config.json"):
         (tmp_path / name).write_bytes(b"x" * 100)
     assert weight_bytes(tmp_path) == 200
+
+
+def test_what_hears_is_counted_as_it_is_held(tmp_path: Path) -> None:
+    """In float32, whatever its file has: Bagpiper's audio tower is published in bfloat16."""
+    for folder, dtype in (("codec", torch.float32), ("audio_encoder", torch.bfloat16)):
+        (tmp_path / folder).mkdir()
+        save_file({"a": torch.zeros(3, 5, dtype=dtype)}, tmp_path / folder / "model.safetensors")
+    save_file({"b": torch.zeros(7)}, tmp_path / "audio_encoder" / "adaptor.safetensors")
+    save_file({"c": torch.zeros(1000)}, tmp_path / "model.safetensors")  # the engine's
+    assert vocoder_bytes(tmp_path) == 4 * (15 + 15 + 7)
+    (tmp_path / "codec" / "exp").mkdir()
+    (tmp_path / "codec" / "exp" / "360epoch.pth").write_bytes(b"x" * 100)
+    assert vocoder_bytes(tmp_path) == 4 * (15 + 15 + 7) + 100
+
+
+def test_codec_and_encoders_must_fit_into_the_vocoders_share() -> None:
+    settings = model(
+        {"gpus": 0.7, "gpu_memory_utilization": 0.8}, {"gpus": 0.3, "gpu_memory_utilization": 0.05}
+    )
+    require_vocoder_room(settings, weights=3 * GIB, device=80 * GIB)
+    with pytest.raises(GpuMemoryError) as caught:
+        require_vocoder_room(settings, weights=3 * GIB, device=40 * GIB)
+    message = str(caught.value)
+    assert message.startswith(
+        "vocoder.gpu_memory_utilization: 0.05 of the GPU's 40.0 GiB is 2.0 GiB; codec and encoders"
+    )
+    assert message.endswith("At least 0.09 is needed, and 0.17 is possible beside the engine's")

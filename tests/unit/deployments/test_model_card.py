@@ -1,5 +1,6 @@
 """A model's voices and guidance, from its settings and its own spec."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,10 @@ from deployments.settings import ModelSettings
 from engine_adapter.families import FAMILIES
 from engine_adapter.spec import SpecError
 from tests.unit.vocoder import espnet_dac
+from vocoder_service import tiny
+from vocoder_service.audio_tower import AudioTower
 from vocoder_service.codec import load_codec
+from vocoder_service.encoder import load_encoder
 
 DEMO, OPUSLM = FAMILIES["demo"], FAMILIES["opuslm"]
 
@@ -60,7 +64,7 @@ def test_an_application_is_not_built_with_a_voice_that_does_not_exist(tmp_path: 
 
 
 def test_abilities_streams_sample_rate_and_limits_are_listed() -> None:
-    card = ModelCard.of(settings(), OPUSLM, ModelAudio(16000, "e"))
+    card = ModelCard.of(settings(), OPUSLM, ModelAudio(16000, "e", 320))
     entry = card.entry(created=5)
     assert entry["abilities"] == ["speaks", "transcribes", "clones", "understands_audio"]
     assert (entry["streams"], entry["sample_rate"]) == (9, 16000)
@@ -102,3 +106,23 @@ def test_a_codec_of_espnet_s_is_read_as_it_is_published(tmp_path: Path) -> None:
     config.unlink()
     with pytest.raises(SpecError, match=r"codec/config\.json"):
         ModelAudio.of(tmp_path)
+
+
+def test_a_row_of_what_is_heard_is_as_long_as_the_model_has_it(tmp_path: Path) -> None:
+    """As the encoders themselves have it."""
+    codec = tmp_path / "codec"
+    for make, samples in (
+        (tiny.make_tiny_dac, 320),
+        (tiny.make_tiny_encodec, 320),
+        (tiny.make_tiny_mimi, 1920),
+        (tiny.make_tiny_xcodec, 320),
+    ):
+        make(codec, seed=0, num_codebooks=2)
+        assert ModelAudio.of(tmp_path).samples_per_row == samples
+        assert load_encoder(codec).limits.samples_per_row == samples
+        shutil.rmtree(codec)
+    espnet_dac.write(codec, seed=0)
+    assert ModelAudio.of(tmp_path).samples_per_row == 320
+    tiny.make_tiny_audio_tower(tmp_path / "audio_encoder", seed=0, width=8)
+    tower = AudioTower.load(tmp_path / "audio_encoder", 8)
+    assert ModelAudio.of(tmp_path).samples_per_row == tower.limits.samples_per_row == 1280

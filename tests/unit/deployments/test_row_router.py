@@ -47,7 +47,7 @@ def replicas() -> list[Replica]:
 @pytest.fixture
 async def router() -> RowRouter:
     made = RowRouter(deployment_id=DEPLOYMENT, handle_source=DeploymentHandleSource.REPLICA)
-    made.initialize_state(rows=8, cfg_scale=1.0)
+    made.initialize_state(rows=8, cfg_scale=1.0, samples_per_row=320)
     return made
 
 

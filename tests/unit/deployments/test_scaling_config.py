@@ -33,7 +33,11 @@ def test_several_replicas_have_one_that_knows_their_rows() -> None:
     deployment = engines(replicas=2, engine={"max_rows": 24})
     router = deployment._deployment_config.request_router_config
     assert router.request_router_class == "deployments.routing:RowRouter"
-    assert router.request_router_kwargs == {"rows": 24, "cfg_scale": 1.0}
+    assert router.request_router_kwargs == {
+        "rows": 24,
+        "cfg_scale": 1.0,
+        "samples_per_row": 320,
+    }
     assert router.get_request_router_class().__name__ == "RowRouter"
 
 
