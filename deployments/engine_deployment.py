@@ -93,6 +93,9 @@ class EngineReplica:
         codebooks = spec.num_streams - spec.codec_first_stream
         if settings.engine.gpus:
             gpu_memory.require_room(settings, gpu_memory.weight_bytes(model.path), _gpu_bytes())
+        if settings.shares_gpu:
+            weights = gpu_memory.vocoder_bytes(model.path)
+            gpu_memory.require_vocoder_room(settings, weights, _gpu_bytes())
         # First, so that it loads while the engine does.
         self._vocoder = VocoderActor.options(num_cpus=vocoder.cpus, num_gpus=vocoder.gpus).remote(
             str(model.codec),
