@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _BUSY_SECONDS = 10.0
@@ -43,10 +44,11 @@ class Database:
 
         Raises:
             sqlite3.Error: the file cannot be used.
-            OSError: its directory cannot be made.
+            OSError: it, or its directory, cannot be made.
         """
         if not self._made:
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            _make_private(self._path)
         connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
             if not self._made:
@@ -60,3 +62,9 @@ class Database:
                 yield connection
         finally:
             connection.close()
+
+
+def _make_private(path: Path) -> None:
+    """Makes the file, if there is none, for its owner alone: recordings of voices are in it."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

@@ -11,7 +11,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import ray
 from numpy.typing import NDArray
+from ray.exceptions import RayError
 
 from cfg_pairing.admission import AdmissionQueue
 from cfg_pairing.autoscaling import ReplicaSignals
@@ -20,6 +22,7 @@ from deployments import gpu_memory, tracing
 from deployments.answer_messages import AnswerCall, AnswerEvent, Codes
 from deployments.answering import Answerer
 from deployments.audio.pcm import seconds_of
+from deployments.callers import Callers
 from deployments.demand import Call, audio_seconds, rows_of
 from deployments.gate import Gate, Pace, Visit
 from deployments.guards import logs
@@ -130,13 +133,20 @@ class EngineReplica:
             settings.max_concurrent_requests,
         )
         self._figures = asyncio.create_task(figures.keep())
+        self._callers = Callers(_lives)
+        self._watch = asyncio.create_task(self._callers.watch())
 
-    async def speak(self, call: SpeechCall) -> AsyncIterator[SpeechEvent]:
+    async def speak(
+        self, call: SpeechCall, caller: str | None = None
+    ) -> AsyncIterator[SpeechEvent]:
         """The events of one request: ``Accepted``, PCM, ``Finished``; or, before any PCM,
         ``Refused``. ``Queued`` comes first if it has to wait.
 
         Closing it, which Serve does when the client has left, ends the request in the
         engine and in the vocoder.
+
+        Args:
+            caller: name of the Ray actor that asks; the request ends when it is gone.
 
         Raises:
             GenerationError: the engine could not finish the request.
@@ -148,20 +158,24 @@ class EngineReplica:
         except RequestError as error:
             yield _refusal(error)
             return
-        async with aclosing(self._admitted(call, self._speech(call, seed, resolved))) as events:
+        speech = self._speech(call, seed, resolved)
+        async with aclosing(self._admitted(call, speech, caller)) as events:
             async for event in events:
                 yield event
 
-    async def answer(self, call: AnswerCall) -> AsyncIterator[AnswerEvent]:
+    async def answer(
+        self, call: AnswerCall, caller: str | None = None
+    ) -> AsyncIterator[AnswerEvent]:
         """The events of one request: ``Accepted``, text and PCM, ``Answered``; or, before any
-        of these, ``Refused``. ``Queued`` comes first if it has to wait. Closing it ends the
-        request, as for ``speak``.
+        of these, ``Refused``. ``Queued`` comes first if it has to wait. Closing it, or the end of
+        its ``caller``, ends the request, as for ``speak``.
 
         Raises:
             GenerationError: the engine could not finish the request.
             VocoderError: its audio could not be decoded.
         """
-        async with aclosing(self._admitted(call, self._answerer.answer(call))) as events:
+        answer = self._answerer.answer(call)
+        async with aclosing(self._admitted(call, answer, caller)) as events:
             async for event in events:
                 yield event
 
@@ -225,12 +239,14 @@ class EngineReplica:
         # Serve calls it when the replica stops; its engine is a process of its own.
         if hasattr(self, "_figures"):
             self._figures.cancel()
+        if hasattr(self, "_watch"):
+            self._watch.cancel()
         if hasattr(self, "_engine"):
             self._engine.shutdown()
         tracing.end()
 
     async def _admitted(
-        self, call: Call, events: AsyncGenerator[_Event, None]
+        self, call: Call, events: AsyncGenerator[_Event, None], caller: str | None
     ) -> AsyncGenerator[_Event | Queued | Refused, None]:
         """The events of a request once it has a place here, or why it has none."""
         visit = Visit(audio_seconds(call))
@@ -238,9 +254,12 @@ class EngineReplica:
         passing = self._gate.pass_through(events, call.priority, rows, visit)
         try:
             async with aclosing(passing):
-                async for event in passing:
-                    self._gate.made(visit, self._seconds(event))
-                    yield event
+                with self._callers.calling(caller) as still_there:
+                    async for event in passing:
+                        if not still_there():
+                            return
+                        self._gate.made(visit, self._seconds(event))
+                        yield event
         except EngineUnavailable as error:
             yield Refused(503, str(error))
 
@@ -310,6 +329,17 @@ def _encoder(model: ModelDirectory) -> CodesEncoder | EmbeddingEncoder | None:
     if not model.spec.takes_audio or model.spec.deafness_in(model.path) is not None:
         return None
     return CodesEncoder(str(model.codec), None if model.ssl is None else str(model.ssl))
+
+
+def _lives(actor: str) -> bool:
+    """Whether there is a Ray actor of that name in this namespace, as far as Ray can tell."""
+    try:
+        ray.get_actor(actor)
+    except ValueError:
+        return False
+    except RayError:  # Ray itself does not answer
+        return True
+    return True
 
 
 def _gpu_bytes() -> int:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import ray
 from fastapi import FastAPI
 from ray import serve
 from ray.serve.handle import DeploymentHandle
@@ -69,12 +70,13 @@ class ServeEngines:
         self._handle = handle
         self._streams = handle.options(stream=True)
         self._pulse = Pulse()
+        self._name = ray.get_runtime_context().get_actor_name()
 
     def speak(self, call: SpeechCall) -> ReplicaEvents:
-        return ReplicaEvents(self._streams.speak.remote(call), self._pulse)
+        return ReplicaEvents(self._streams.speak.remote(call, self._name), self._pulse)
 
     def answer(self, call: AnswerCall) -> ReplicaEvents:
-        return ReplicaEvents(self._streams.answer.remote(call), self._pulse)
+        return ReplicaEvents(self._streams.answer.remote(call, self._name), self._pulse)
 
     def encode(self, samples: Any) -> Any:
         return self._handle.encode.remote(samples)

@@ -26,6 +26,7 @@ from engine_adapter.request import (
     resolve,
 )
 from engine_adapter.selfcheck import check_vllm
+from engine_adapter.socket_folder import SocketFolder
 from engine_adapter.tokenizer import SpeechTokenizer, TextStream
 from engine_adapter.wire import WireRequest
 
@@ -54,7 +55,8 @@ class SpeechEngine:
         self.config = config
         self.tokenizer = SpeechTokenizer(directory.path, self.spec)
         check_vllm()
-        self._engine = _start_vllm(config, directory, stat_loggers)
+        self._sockets = SocketFolder()
+        self._engine = _start_vllm(config, directory, stat_loggers, self._sockets)
         self._endings: set[asyncio.Task[None]] = set()
         vllm_config = self._engine.vllm_config
         self._max_length: int = vllm_config.model_config.max_model_len
@@ -239,12 +241,19 @@ class SpeechEngine:
         engine = self.__dict__.pop("_engine", None)
         if engine is not None:
             engine.shutdown()
+            self._sockets.remove()
 
 
-def _start_vllm(config: EngineConfig, model: ModelDirectory, stat_loggers: Sequence[Any]) -> Any:
+def _start_vllm(
+    config: EngineConfig,
+    model: ModelDirectory,
+    stat_loggers: Sequence[Any],
+    sockets: SocketFolder,
+) -> Any:
     # The runner we extend is V1's on every device (docs/architecture.md).
     os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    os.environ["VLLM_RPC_BASE_PATH"] = str(sockets.path)
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.platforms import current_platform
     from vllm.v1.engine.async_llm import AsyncLLM

@@ -72,7 +72,7 @@ REFUSED = Counter(
     ("endpoint", "model", "reason"),
     "front end",
     formula="reason: the code of the error: a limit's name (docs/guards.md), rate_limit_exceeded "
-    "(replicas are full), overloaded, engine_unavailable, limiter_unavailable",
+    "(replicas are full), overloaded, engine_unavailable, limiter_unavailable, store_unavailable",
 )
 TIME_TO_FIRST_TOKEN = Histogram(
     "speechlm_time_to_first_token_seconds",

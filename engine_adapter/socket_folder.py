@@ -1,0 +1,52 @@
+"""Where vLLM's processes find each other: files of sockets, which a killed engine leaves behind."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+_PREFIX = "vllm-"  # short, since the path of a socket has about a hundred characters at most
+_LOCK = "lock"
+
+
+class SocketFolder:
+    """A new folder for one engine. Those of engines that have died without removing theirs are
+    removed first: nobody holds their locks.
+
+    Attributes:
+        path: the folder.
+    """
+
+    def __init__(self, parent: Path | None = None) -> None:
+        """
+        Args:
+            parent: where; default: the folder of temporary files.
+        """
+        parent = Path(tempfile.gettempdir()) if parent is None else parent
+        for lock in parent.glob(f"{_PREFIX}*/{_LOCK}"):
+            _remove_unless_held(lock)
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """Removes it with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+def _remove_unless_held(lock: Path) -> None:
+    try:
+        handle = os.open(lock, os.O_RDWR)
+    except OSError:  # somebody else's, or removed since
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(lock.parent, ignore_errors=True)
+    except BlockingIOError:
+        pass  # its engine lives
+    finally:
+        os.close(handle)

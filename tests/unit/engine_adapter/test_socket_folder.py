@@ -1,0 +1,45 @@
+"""What a killed engine leaves of its sockets goes with the next engine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from engine_adapter.socket_folder import SocketFolder
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from engine_adapter.socket_folder import SocketFolder
+folder = SocketFolder(Path(sys.argv[1]))
+(folder.path / "socket").touch()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_folder_goes_with_its_engine(tmp_path: Path) -> None:
+    folder = SocketFolder(tmp_path)
+    (folder.path / "socket").touch()
+    folder.remove()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_live_engine_keeps_its_folder_and_a_killed_one_does_not(tmp_path: Path) -> None:
+    live = SocketFolder(tmp_path)
+    (live.path / "socket").touch()
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert len(list(tmp_path.iterdir())) == 2
+    other = SocketFolder(tmp_path)
+    assert {folder.name for folder in tmp_path.iterdir()} == {live.path.name, other.path.name}
+    assert (live.path / "socket").exists()
+    live.remove()
+    other.remove()
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_not_an_engines_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "vllm-cache").mkdir()
+    (tmp_path / "vllm-cache" / "file").touch()
+    SocketFolder(tmp_path).remove()
+    assert (tmp_path / "vllm-cache" / "file").exists()
