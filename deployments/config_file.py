@@ -33,6 +33,8 @@ def load(path: Path) -> ServeDeploySchema:
     except yaml_file.NotYaml as error:
         detail = f": {error.detail}" if error.detail else ""
         raise ConfigError(f"{path}: {error}{detail}") from error
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: must be a mapping with the key applications")
     try:
         config = ServeDeploySchema.model_validate(data)
         settings = [settings for _, settings in speech_settings(config)]

@@ -69,7 +69,7 @@ class Gate:
         ticket = self.queue.arrive(priority, rows, time.monotonic())
         if isinstance(ticket, Full):
             await events.aclose()
-            yield self._refusal(ticket.retry_after)
+            yield self._refusal("would be", ticket.retry_after)
             return
         self.visits.add(visit)
         try:
@@ -78,7 +78,8 @@ class Gate:
                 place = self._waiting[ticket] = asyncio.get_running_loop().create_future()
                 yield Queued(ticket.give_up - ticket.arrived)
                 if not await _admitted(ticket, place):
-                    yield self._refusal(self.queue.expected_wait(priority, rows, time.monotonic()))
+                    wait = self.queue.expected_wait(priority, rows, time.monotonic())
+                    yield self._refusal("was", wait)
                     return
             async with aclosing(events):
                 async for event in events:
@@ -99,11 +100,12 @@ class Gate:
             if not waiting.done():
                 waiting.set_result(None)
 
-    def _refusal(self, retry_after: float) -> Refused:
+    def _refusal(self, tense: str, retry_after: float) -> Refused:
         queue = self.queue
         return Refused(
             429,
-            f"{queue.running} requests are being served, {queue.waiting()} wait, and no more fit",
+            f"{queue.running} requests are being served and {queue.waiting()} wait: "
+            f"the wait {tense} longer than this class of requests may",
             retry_after=retry_after,
         )
 

@@ -27,6 +27,8 @@ from deployments.config_file import speech_settings
 
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 10.0  # for an idle replica to end its engine
+_STARTS = 3  # of Ray, which gives its own processes half a minute, however busy the machine is
+_TOO_SLOW = "timed out during startup"  # in Ray's message
 _OBJECT_STORE_BYTES = 128 * 2**20  # pieces of audio pass through it, nothing large
 
 
@@ -86,21 +88,31 @@ def _start_ray(directory: Path, cpus: int) -> None:
     for name in ("ray", "ray.serve"):
         logging.getLogger(name).setLevel(logging.ERROR)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        ray.init(
-            address="local",  # whatever other cluster there is, or RAY_ADDRESS names
-            namespace="serve",
-            num_cpus=cpus,
-            include_dashboard=False,
-            object_store_memory=_OBJECT_STORE_BYTES,
-            log_to_driver=False,
-            configure_logging=False,
-            _temp_dir=str(directory),
-        )
-    except Exception as error:  # Ray raises nothing more specific
-        raise StartError(f"Ray did not start: {error}") from error
-    for number, handler in handlers.items():
-        signal.signal(number, handler)  # Ray's own print a stack trace and abort
+    for start in range(1, _STARTS + 1):
+        try:
+            ray.init(
+                address="local",  # whatever other cluster there is, or RAY_ADDRESS names
+                namespace="serve",
+                num_cpus=cpus,
+                include_dashboard=False,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                log_to_driver=False,
+                configure_logging=False,
+                _temp_dir=str(directory),
+            )
+            break
+        except Exception as error:  # Ray raises nothing more specific
+            ray.shutdown()
+            if _TOO_SLOW not in str(error):
+                raise StartError(f"Ray did not start: {error}") from error
+            if start == _STARTS:
+                raise StartError(
+                    f"Ray did not start within its 30 seconds, {_STARTS} times: the machine is "
+                    "too busy, or its logs say what else it is"
+                ) from error
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)  # Ray's own print a stack trace and abort
 
 
 def _cpus(config: ServeDeploySchema) -> int:

@@ -29,6 +29,7 @@ class ModelCard:
         audio: None if nothing is known of it.
         context_rows: prompt and answer of a request together; None: what the model holds.
         concurrent_requests: of all its replicas, the largest number there may be.
+        rows: likewise; a guided request takes two.
         sleeps: whether there may be none at times.
     """
 
@@ -43,6 +44,7 @@ class ModelCard:
     audio: ModelAudio | None = None
     context_rows: int | None = None
     concurrent_requests: int = 1
+    rows: int = 1
     sleeps: bool = False
 
     @classmethod
@@ -79,6 +81,7 @@ class ModelCard:
             audio=audio,
             context_rows=settings.engine.max_model_len,
             concurrent_requests=settings.most_replicas * settings.max_concurrent_requests,
+            rows=settings.most_replicas * settings.engine.max_rows,
             sleeps=settings.autoscaling is not None and settings.autoscaling.min_replicas == 0,
         )
 
@@ -101,5 +104,6 @@ class ModelCard:
             "limits": {
                 "context_rows": self.context_rows,
                 "concurrent_requests": self.concurrent_requests,
+                "rows": self.rows,
             },
         }

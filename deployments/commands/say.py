@@ -1,10 +1,10 @@
-"""Has a running service speak a text and writes the audio to a WAV file."""
+"""Has a running service speak a text and writes the audio to a file."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from deployments.commands import CommandError
 
@@ -16,7 +16,9 @@ HELP = "speak a text through a running service"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text")
-    parser.add_argument("-o", "--output", required=True, type=Path, help="WAV file to write")
+    parser.add_argument(
+        "-o", "--output", required=True, type=Path, help="file to write; its ending says the format"
+    )
     parser.add_argument("--model", help="default: the service's first")
     parser.add_argument("--voice", help="default: the model's first")
     parser.add_argument("--cfg-scale", type=float, help="guidance, 1 is off; default: the model's")
@@ -27,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import httpx
 
+    _format(options.output)
     # Generation may take long; whether something listens is known at once.
     timeout = httpx.Timeout(None, connect=5)
     try:
@@ -61,9 +64,19 @@ def _body(options: argparse.Namespace, client: httpx.Client) -> dict[str, Any]:
         "model": model,
         "voice": voice,
         "input": options.text,
-        "response_format": "wav",
+        "response_format": _format(options.output),
         **{key: value for key, value in optional.items() if value is not None},
     }
+
+
+def _format(output: Path) -> str:
+    from deployments.audio.formats import AudioFormat
+
+    name = output.suffix.removeprefix(".").lower() or "wav"
+    formats: tuple[str, ...] = get_args(AudioFormat)
+    if name not in formats:
+        raise CommandError(f"{output}: must end with one of .{', .'.join(formats)}")
+    return name
 
 
 def _checked(response: httpx.Response) -> httpx.Response:

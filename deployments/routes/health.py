@@ -17,11 +17,13 @@ def router(catalog: Catalog) -> APIRouter:
     """The endpoints over one catalog."""
     routes = APIRouter(tags=["health"])
 
+    @routes.head("/live", include_in_schema=False)
     @routes.get("/live")
     async def live() -> dict[str, str]:
         """Answers as long as this process does, whatever the engines do."""
         return {"status": "live"}
 
+    @routes.head("/ready", include_in_schema=False)
     @routes.get("/ready")
     async def ready(request: Request) -> dict[str, str]:
         """200 when every model has an engine and a vocoder that answer, otherwise 503. A model

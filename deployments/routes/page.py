@@ -22,6 +22,7 @@ def router() -> APIRouter:
         "content-security-policy": content_security_policy(document),
     }
 
+    @routes.head("/")
     @routes.get("/")
     async def page() -> HTMLResponse:
         """The page to try the service."""

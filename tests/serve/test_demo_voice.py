@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import av
 import httpx
 import numpy as np
 import pytest
@@ -137,6 +138,10 @@ def test_say(service: Service, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "seed 3" in done.stdout
     assert len(samples(file.read_bytes())) > 0
+    compressed = tmp_path / "a.mp3"
+    assert say("Good morning.", "-o", str(compressed), "--url", service.url).returncode == 0
+    with av.open(str(compressed)) as container:
+        assert container.format.name == "mp3"
     refused = say("Hi.", "-o", str(file), "--url", service.url, "--voice", "alloy")
     assert refused.returncode == 1
     assert "404: voice 'alloy' does not exist" in refused.stderr

@@ -40,6 +40,13 @@ def test_a_mistake_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixt
     assert "usage: speechlm" in capsys.readouterr().err
 
 
+def test_say_writes_no_format_under_another_s_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["say", "Hello.", "-o", str(tmp_path / "a.xyz")]) == 1
+    assert "must end with one of .mp3, " in capsys.readouterr().err
+
+
 def test_say_tells_when_nothing_listens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

@@ -216,11 +216,18 @@ async def test_models_are_listed_with_their_voices_and_guidance() -> None:
         "abilities": ["speaks"],
         "streams": 1,
         "sample_rate": None,
-        "limits": {"context_rows": None, "concurrent_requests": 1},
+        "limits": {"context_rows": None, "concurrent_requests": 1, "rows": 1},
     }
     async with client(StandIn()) as http:
         assert (await http.get("/v1/models")).json() == {"object": "list", "data": [card]}
         assert (await http.get("/v1/models/demo")).json() == card
+
+
+@pytest.mark.parametrize("path", ["/", "/live", "/ready"])
+async def test_a_load_balancer_may_ask_for_the_head_alone(path: str) -> None:
+    async with client(StandIn()) as http:
+        answer = await http.head(path)
+    assert (answer.status_code, answer.content) == (200, b"")
 
 
 async def test_live_is_not_ready() -> None:

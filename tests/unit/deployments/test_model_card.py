@@ -68,7 +68,7 @@ def test_abilities_streams_sample_rate_and_limits_are_listed() -> None:
     entry = card.entry(created=5)
     assert entry["abilities"] == ["speaks", "transcribes", "clones", "understands_audio"]
     assert (entry["streams"], entry["sample_rate"]) == (9, 16000)
-    assert entry["limits"] == {"context_rows": None, "concurrent_requests": 128}
+    assert entry["limits"] == {"context_rows": None, "concurrent_requests": 128, "rows": 64}
 
 
 def test_a_models_audio_is_that_of_its_codec(tmp_path: Path) -> None:

@@ -135,11 +135,19 @@ def test_deployments_can_be_set_by_their_names(tmp_path: Path) -> None:
     assert len(load(file).applications[0].deployments) == 2
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "- 1", "applications: 3"])
+@pytest.mark.parametrize("content", ["{", "", "[]", "- 1", "applications: 3"])
 def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, content: str) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(content)
     with pytest.raises(ConfigError, match=r"config\.yaml"):
+        load(file)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "text"])
+def test_a_file_without_keys_is_told_which_it_needs(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match="must be a mapping with the key applications"):
         load(file)
 
 
