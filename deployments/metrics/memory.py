@@ -9,6 +9,9 @@ from typing import Literal
 from deployments.metrics import definitions as d
 from deployments.metrics import emit
 
+# Of CUDA, of PyTorch's allocator on CPUs, and of NumPy.
+_WORDS = ("out of memory", "can't allocate memory", "unable to allocate")
+
 
 @contextmanager
 def shortage_counted(part: Literal["vocoder", "encoder"]) -> Iterator[None]:
@@ -26,6 +29,7 @@ def is_shortage(error: BaseException) -> bool:
 
     An error of another process comes as the text of one, so texts count too.
     """
-    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
+    text = str(error).lower()
+    if isinstance(error, MemoryError) or any(words in text for words in _WORDS):
         return True
     return error.__cause__ is not None and is_shortage(error.__cause__)

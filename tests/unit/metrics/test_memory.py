@@ -1,6 +1,10 @@
 """A failure for want of memory is known by its kind or by its text, and passed on."""
 
+from collections.abc import Callable
+
+import numpy as np
 import pytest
+import torch
 
 from deployments.metrics import emit
 from deployments.metrics.memory import is_shortage, shortage_counted
@@ -38,3 +42,11 @@ def test_shortages_are_counted_by_part_and_passed_on() -> None:
     name = "speechlm_out_of_memory_events_total"
     assert sink.registry.get_sample_value(name, {"model": "m", "part": "vocoder"}) == 1
     assert sink.registry.get_sample_value(name, {"model": "m", "part": "encoder"}) == 0
+
+
+@pytest.mark.parametrize("allocate", [torch.empty, np.zeros])
+def test_what_this_machine_says_is_known_as_text_too(allocate: Callable[[int], object]) -> None:
+    """As it comes from another process."""
+    with pytest.raises((RuntimeError, MemoryError)) as caught:
+        allocate(2**50)
+    assert is_shortage(RuntimeError(f"a window was not decoded: {caught.value}"))
