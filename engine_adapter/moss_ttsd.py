@@ -10,22 +10,22 @@ import argparse
 import json
 import shutil
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
 from tokenizers import Tokenizer
-from torch import Tensor
 
 from engine_adapter.checkpoint import (
     CONFIG_FILE,
     STREAM_EMBEDDING,
     TOKENIZER_FILE,
-    WEIGHTS_INDEX_FILE,
     CheckpointError,
 )
+from engine_adapter.conversion.shards import SHARD_BYTES, Entry, write_shards
 from engine_adapter.spec import TEXT_SLOT, SamplingDefaults, Stream, StreamSpec, TextRange
 
 CHANNELS, CODES = 8, 1024
@@ -96,70 +96,102 @@ def spec(tokenizer: Tokenizer) -> StreamSpec:
     )
 
 
-def convert(checkpoint: Path, out: Path) -> None:
-    """Writes a model directory, all but its codec; holds one shard and the tables in memory.
+class _Tensor(NamedTuple):
+    """Where a tensor stands."""
+
+    file: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, file: Path, name: str) -> _Tensor:
+        with safe_open(file, framework="pt") as opened:
+            tensor = opened.get_slice(name)
+            like = tensor[:0] if tensor.get_shape() else opened.get_tensor(name)
+            return cls(file, name, tuple(tensor.get_shape()), like.dtype)
+
+    def pieces(self) -> Iterator[memoryview]:
+        with safe_open(self.file, framework="pt") as opened:
+            tensor = opened.get_tensor(self.name)
+        yield tensor.reshape(-1).view(torch.uint8).numpy().data
+
+
+def convert(checkpoint: Path, out: Path, shard_bytes: int = SHARD_BYTES) -> None:
+    """Writes a model directory, all but its codec; holds one tensor at a time.
 
     Args:
         checkpoint: the published directory.
         out: created if it does not exist; files in it are overwritten.
+        shard_bytes: see ``write_shards``.
 
     Raises:
         CheckpointError: the checkpoint is not one of MOSS-TTSD, or incomplete.
     """
     config = json.loads((checkpoint / CONFIG_FILE).read_text())
-    shards = sorted(checkpoint.glob("*.safetensors"))
     if missing := [key for key in (*_KEPT, "rope_theta") if key not in config]:
         raise CheckpointError(f"{checkpoint / CONFIG_FILE}: no {', '.join(missing)}")
+    entries, tables = _body(checkpoint)
+    embedding = tables[_EMBEDDINGS]
+    entries.append(_concatenated("model.embed_tokens.weight", embedding, _EMBEDDINGS))
+    if not config["tie_word_embeddings"]:
+        entries.append(_concatenated("lm_head.weight", tables[_HEADS], _HEADS))
+    width, dtype = embedding[0].shape[1], embedding[0].dtype
+    zeros = bytes(CHANNELS * width * dtype.itemsize)
+    entries.append(Entry(STREAM_EMBEDDING, (CHANNELS, width), dtype, lambda: [memoryview(zeros)]))
+
     (out / TOKENIZER_FILE).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(checkpoint / "tokenizer.json", out / TOKENIZER_FILE)
     spec(Tokenizer.from_file(str(out / TOKENIZER_FILE))).save(out)
+    write_shards(out, "model", entries, lambda _: None, shard_bytes)
+    _write_config(config, dtype, out)
 
-    tables: dict[str, dict[int, Tensor]] = defaultdict(dict)
-    weight_map: dict[str, str] = {}
-    for number, shard in enumerate(shards, start=1):
-        body: dict[str, Tensor] = {}
+
+def _body(checkpoint: Path) -> tuple[list[Entry], dict[str, dict[int, _Tensor]]]:
+    """The backbone's tensors, and the tables of the channels by kind and channel."""
+    tables: dict[str, dict[int, _Tensor]] = defaultdict(dict)
+    entries = []
+    for shard in sorted(checkpoint.glob("*.safetensors")):
         with safe_open(shard, framework="pt") as file:
-            for name in file.keys():  # noqa: SIM118 (not a mapping)
-                kind = next((k for k in (_EMBEDDINGS, _HEADS) if name.startswith(k)), None)
-                if kind is not None:
-                    channel = int(name.removeprefix(kind).removesuffix(".weight"))
-                    tables[kind][channel] = file.get_tensor(name)
-                elif name.startswith(_BODY) and name != _UNUSED:
-                    body["model." + name.removeprefix(_BODY)] = file.get_tensor(name)
-                elif name != _UNUSED:
-                    raise CheckpointError(f"{shard}: {name} is not known")
-        target = f"model-{number:05}.safetensors"
-        save_file(body, out / target, metadata={"format": "pt"})
-        weight_map |= dict.fromkeys(body, target)
-
-    shared = {"model.embed_tokens.weight": _concatenated(tables[_EMBEDDINGS], _EMBEDDINGS)}
-    if not config["tie_word_embeddings"]:
-        shared["lm_head.weight"] = _concatenated(tables[_HEADS], _HEADS)
-    embedding = shared["model.embed_tokens.weight"]
-    shared[STREAM_EMBEDDING] = torch.zeros(CHANNELS, embedding.shape[1], dtype=embedding.dtype)
-    save_file(shared, out / "tables.safetensors", metadata={"format": "pt"})
-    weight_map |= dict.fromkeys(shared, "tables.safetensors")
-    (out / WEIGHTS_INDEX_FILE).write_text(json.dumps({"weight_map": weight_map}, indent=1) + "\n")
-    _write_config(config, embedding, out)
+            names = list(file.keys())
+        for name in names:
+            kind = next((k for k in (_EMBEDDINGS, _HEADS) if name.startswith(k)), None)
+            tensor = _Tensor.of(shard, name)
+            if kind is not None:
+                channel = int(name.removeprefix(kind).removesuffix(".weight"))
+                tables[kind][channel] = tensor
+            elif name.startswith(_BODY) and name != _UNUSED:
+                target = "model." + name.removeprefix(_BODY)
+                entries.append(Entry(target, tensor.shape, tensor.dtype, tensor.pieces))
+            elif name != _UNUSED:
+                raise CheckpointError(f"{shard}: {name} is not known")
+    return entries, tables
 
 
-def _concatenated(channels: dict[int, Tensor], name: str) -> Tensor:
+def _concatenated(target: str, channels: dict[int, _Tensor], name: str) -> Entry:
     """All channels' tables as one."""
     sizes = [TEXT_VOCABULARY, *[CODES + 1] * (CHANNELS - 1)]
-    found = {channel: len(table) for channel, table in sorted(channels.items())}
+    found = {channel: table.shape[0] for channel, table in sorted(channels.items())}
     if found != dict(enumerate(sizes)):
         raise CheckpointError(f"{name}* has {found} rows, not {sizes}")
-    return torch.cat([channels[channel] for channel in range(CHANNELS)])
+    ordered = [channels[channel] for channel in range(CHANNELS)]
+    shape = (sum(sizes), ordered[0].shape[1])
+    return Entry(target, shape, ordered[0].dtype, partial(_pieces, ordered))
 
 
-def _write_config(config: dict[str, Any], embedding: Tensor, out: Path) -> None:
+def _pieces(tensors: Sequence[_Tensor]) -> Iterator[memoryview]:
+    for tensor in tensors:
+        yield from tensor.pieces()
+
+
+def _write_config(config: dict[str, Any], dtype: torch.dtype, out: Path) -> None:
     ours = {key: config[key] for key in _KEPT} | {
         "architectures": ["SpeechLM"],
         "backbone_architecture": "Qwen3ForCausalLM",
         "model_type": "qwen3",
-        "vocab_size": len(embedding),
+        "vocab_size": TEXT_VOCABULARY + (CHANNELS - 1) * (CODES + 1),
         "rope_parameters": {"rope_type": "default", "rope_theta": config["rope_theta"]},
-        "dtype": str(embedding.dtype).removeprefix("torch."),
+        "dtype": str(dtype).removeprefix("torch."),
     }
     (out / CONFIG_FILE).write_text(json.dumps(ours, indent=1) + "\n")
 

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
-from engine_adapter.checkpoint import CheckpointError
+from engine_adapter.checkpoint import STREAM_EMBEDDING, CheckpointError, ModelDirectory
 from engine_adapter.moss_ttsd import convert
 from engine_adapter.spec import StreamSpec
 from engine_adapter.tokenizer import SpeechTokenizer
@@ -45,6 +45,16 @@ def test_channels_stand_one_after_the_other(model: Path) -> None:
     ]
     assert [s.pad_id for s in spec.streams[1:]] == [152697 + 1025 * i + 1024 for i in range(7)]
     assert (spec.outputs, spec.abilities, spec.tail_rows) == (("audio",), ("speaks",), 7)
+
+
+def test_large_ones_are_split(published: Path, model: Path, tmp_path: Path) -> None:
+    convert(published, tmp_path, shard_bytes=100_000)
+    whole, parts = ModelDirectory.open(model), ModelDirectory.open(tmp_path)
+    assert len(parts.shards) > len(whole.shards) == 1
+    expected, found = dict(whole.tensors()), dict(parts.tensors())
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
+    assert expected["model.embed_tokens.weight"].dtype == expected[STREAM_EMBEDDING].dtype
 
 
 def test_the_prompt_is_the_published_one(model: Path) -> None:
