@@ -35,7 +35,7 @@ class ScalingPolicy:
     low_use: float = 0.7
     queue_seconds: float = 1.0
     clear_seconds: float = 30.0
-    up_seconds: float = 3.0
+    up_seconds: float = 10.0
     down_seconds: float = 180.0
     smooth_seconds: float = 10.0
     idle_seconds: float = 900.0

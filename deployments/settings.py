@@ -167,7 +167,7 @@ class AutoscalingSettings(StrictSettings):
     low_use: float = Field(0.7, gt=0, le=1)
     queue_seconds: Seconds = 1.0
     clear_seconds: Seconds = 30.0
-    up_seconds: float = Field(3.0, ge=0)
+    up_seconds: float = Field(10.0, ge=0)
     down_seconds: Seconds = 180.0
     smooth_seconds: Seconds = 10.0
     idle_seconds: Seconds = 900.0

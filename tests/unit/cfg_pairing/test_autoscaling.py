@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -22,7 +24,7 @@ from tests.unit.cfg_pairing.scaling_simulator import (
     simulate,
 )
 
-POLICY = ScalingPolicy(min_replicas=1, max_replicas=10)
+POLICY = ScalingPolicy(min_replicas=1, max_replicas=10, up_seconds=3)
 IDLE = ReplicaSignals(rows=0, waiting_rows=0, capacity=16)
 
 
@@ -173,6 +175,15 @@ def trace(
     ]
 
 
+def recorded() -> list[Arrival]:
+    """Requests as they came to a service, speaking as fast as one listens (the file says where)."""
+    file = Path(__file__).with_name("recorded_arrivals.json")
+    return [
+        Arrival(int(second), 2 if guided else 1, math.ceil(frames / 50))
+        for second, guided, frames in json.loads(file.read_text())["arrivals"]
+    ]
+
+
 def wave(height: float) -> Callable[[int], float]:
     """A day of two hours."""
     return lambda second: height * (1 - math.cos(second * math.pi / 3600)) + 0.1
@@ -183,6 +194,7 @@ TRACES = {
     "diurnal": trace(wave(1.5), 2, guided=0.3),
     "guided-heavy": trace(wave(0.8), 2, guided=0.95),
     "long": trace(wave(0.15), 2, guided=0.5, seconds=60),
+    "recorded": recorded(),
 }
 
 
@@ -210,7 +222,16 @@ def test_fewer_misses_at_no_more_replica_hours(with_ours: Outcome, ongoing: floa
     assert with_ours.replica_hours <= default.replica_hours
 
 
+@pytest.mark.parametrize("ongoing", [6, ROWS / 2, 0.8 * ROWS])
+def test_bursts_shorter_than_a_start_cost_no_more(ongoing: float) -> None:
+    """Nobody can help those whose burst is over before a replica has started."""
+    mine = simulate(TRACES["recorded"], ours(ScalingPolicy(max_replicas=20)))
+    default = simulate(TRACES["recorded"], serves_default(ongoing, 20))
+    assert mine.misses <= default.misses
+    assert mine.replica_hours <= default.replica_hours
+
+
 def test_with_our_delays_the_default_is_no_better_in_both(with_ours: Outcome) -> None:
-    quick = total(lambda: serves_default(ROWS / 2, 20, up_seconds=3, down_seconds=180))
+    quick = total(lambda: serves_default(ROWS / 2, 20, up_seconds=10, down_seconds=180))
     assert with_ours.misses < quick.misses
     assert with_ours.replica_hours <= 1.1 * quick.replica_hours
