@@ -2,7 +2,7 @@
 .PHONY: help setup serve test chaos lint types fast format bench demo-voice evaluate lock clean
 
 run := .venv/bin/
-fast := not engine and not serve
+fast := not engine and not serve and not chaos
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -19,7 +19,7 @@ test: lint types ## lint, types and every test but those of chaos
 	$(run)pytest -m '$(fast)' -n 2
 	$(run)pytest -m 'not ($(fast)) and not chaos' -n 2 --dist loadscope
 
-chaos: setup ## the tests that need minutes and gigabytes: redeploys, replicas, several workers
+chaos: setup ## the tests that need minutes and gigabytes: kills, redeploys, floods, a soak (SOAK_SECONDS)
 	$(run)pytest -m chaos
 
 lint: setup ## ruff: rules and format

@@ -23,9 +23,10 @@ from tests.faults.streams import Ending, Kind, assert_same_audio, body, listen
 from tests.serve.replica_stats import reading
 from tests.serve.service_process import Service, running_service
 
-pytestmark = [pytest.mark.serve, pytest.mark.chaos, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.serve, pytest.mark.chaos, pytest.mark.timeout(1800)]
 
-READY_SECONDS = 240.0  # at most, on two busy cores: an engine takes half a minute to start
+READY_SECONDS = float(os.environ.get("FAULTS_READY_SECONDS", "240"))
+"""At most: an engine takes half a minute to start on two idle cores."""
 END_SECONDS = 20.0
 KINDS: tuple[Kind, ...] = ("streamed", "events", "whole", "streamed")
 Stats = Callable[[], dict[str, Any]]
@@ -46,12 +47,12 @@ class Victim:
 
 
 VICTIMS = [
-    Victim("engine core", "VLLM::EngineCore"),
-    Victim("vocoder", "ray::_VocoderActor"),
-    Victim("engine replica", "ray::ServeReplica:speechlm:engine-demo"),
     Victim("front end", "ray::ServeReplica:speechlm:Ingress"),
     Victim("Serve's proxy", "ray::ProxyActor"),
     Victim("Serve's controller", "ray::ServeController", streams_survive=True),
+    Victim("vocoder", "ray::_VocoderActor"),
+    Victim("engine core", "VLLM::EngineCore"),
+    Victim("engine replica", "ray::ServeReplica:speechlm:engine-demo"),
 ]
 
 
@@ -75,7 +76,7 @@ def at_first(service: Service, expected: bytes) -> Remains:
     return Remains.of(service)
 
 
-@pytest.mark.parametrize("live", [False, True], ids=["idle", "live"])
+@pytest.mark.parametrize("live", [True, False], ids=["live", "idle"])
 @pytest.mark.parametrize("victim", VICTIMS, ids=lambda victim: victim.name)
 async def test_a_process_is_killed(
     service: Service, expected: bytes, at_first: Remains, victim: Victim, live: bool
@@ -116,7 +117,7 @@ async def begin(http: httpx.AsyncClient, seconds: int) -> list[asyncio.Task[Endi
         )
         for index, (kind, event) in enumerate(zip(KINDS, begun, strict=True))
     ]
-    await asyncio.wait_for(asyncio.gather(*(event.wait() for event in begun)), 60)
+    await asyncio.wait_for(asyncio.gather(*(event.wait() for event in begun)), 180)
     await asyncio.sleep(0.5)
     return tasks
 
