@@ -99,7 +99,7 @@ class Controller:
 
 
 def test_serve_scales_as_the_policy_says() -> None:
-    controller = Controller(AutoscalingSettings(max_replicas=4, down_seconds=60))
+    controller = Controller(AutoscalingSettings(max_replicas=4, up_seconds=3, down_seconds=60))
     busy = ReplicaSignals(rows=28, waiting_rows=12, capacity=16)
     idle = ReplicaSignals(rows=0, waiting_rows=0, capacity=16)
     asked = [controller.ask(now, [busy]) for now in range(6)]
