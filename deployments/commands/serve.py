@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 HELP = "serve models over HTTP"
 
 _PATIENCE_SECONDS = 5.0
+_LOOK_SECONDS = 5.0
 
 
 class _Stop(BaseException):
@@ -54,7 +55,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace) -> None:
-    from deployments import local_service
+    import httpx
+
+    from deployments import local_service, watching
     from deployments.config_file import load
 
     try:
@@ -73,8 +76,9 @@ def _serve(options: argparse.Namespace) -> None:
             print(f"ready: {url}", *(_example(url, card) for card in cards), sep="\n")
             sys.stdout.flush()
             try:
-                while True:
-                    signal.pause()
+                with httpx.Client(base_url=url, timeout=_LOOK_SECONDS) as client:
+                    for line in watching.changes(client):
+                        print(line, flush=True)
             except _Stop:
                 print("stopping: answers that are being sent may end first", flush=True)
                 raise

@@ -18,28 +18,11 @@ from deployments.guards.audit import AuditRecord
 from deployments.guards.audit_log import AuditLog
 from deployments.guards.settings import AuditSettings
 from deployments.metrics import emit
-from deployments.metrics.kinds import Counter, Gauge, Histogram
+from deployments.metrics.sinks import PrometheusSink
 from tests.unit.deployments.answering_stand_in import Front, tone, wav
 
 _LIMIT_BYTES = 400_000
 _RECORDING = wav(tone(3))
-
-
-class _Refusals:
-    """The sink of metrics that counts what is refused."""
-
-    def __init__(self) -> None:
-        self.reasons: list[str] = []
-
-    def add(self, metric: Counter, amount: float, labels: dict[str, str]) -> None:
-        if amount and metric.name == "speechlm_refused_requests_total":
-            self.reasons.append(labels["reason"])
-
-    def put(self, metric: Gauge, value: float, labels: dict[str, str]) -> None:
-        pass
-
-    def observe(self, metric: Histogram, value: float, labels: dict[str, str]) -> None:
-        pass
 
 
 async def _voices(directory: Path) -> dict[str, Any]:
@@ -77,10 +60,16 @@ def _audit(directory: Path) -> None:
 def main(directory: Path) -> None:
     """Everything, with errors of logs at standard error."""
     logging.basicConfig(level=logging.ERROR)
-    refusals = _Refusals()
-    emit.use(refusals)
+    sink = PrometheusSink()
+    emit.use(sink)
     answers = asyncio.run(_voices(directory))
-    print(json.dumps({**answers, "counted": refusals.reasons}))
+    counted = {
+        sample.labels["reason"]: sample.value
+        for metric in sink.registry.collect()
+        for sample in metric.samples
+        if sample.name == "speechlm_refused_requests_total"
+    }
+    print(json.dumps({**answers, "counted": counted}))
 
 
 if __name__ == "__main__":

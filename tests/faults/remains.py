@@ -13,8 +13,11 @@ from pathlib import Path
 from tests.serve.service_process import Service
 
 _SHARED_MEMORY = Path("/dev/shm")
-# Ray keeps idle workers, and names them after what they last did.
-_COUNTED = re.compile(r"ray::(?!IDLE)\S+|VLLM::\w+|raylet|gcs_server")
+# What an actor does just now stands behind its name.
+_COUNTED = re.compile(
+    r"ray::(?:ServeReplica:[\w:-]+|ProxyActor|ServeController|_VocoderActor)"
+    r"|VLLM::\w+|raylet/raylet|gcs/gcs_server"
+)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,55 @@
+"""A terminal says when a service is not ready, and when it is again."""
+
+from contextlib import suppress
+
+import httpx
+import pytest
+
+from deployments.watching import changes
+
+READY = httpx.Response(200, json={"status": "ready"})
+LOST = httpx.Response(503, json={"error": {"message": "not ready: demo"}})
+ODD = httpx.Response(500, text="Internal Server Error")
+NOBODY = httpx.ConnectError("refused")
+
+
+def lines(*answers: httpx.Response | httpx.ConnectError) -> list[str]:
+    """What is said while these come, one after the other."""
+    waiting = iter(answers)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.url.path == "/ready"
+        found = next(waiting, None)
+        if found is None:
+            raise EOFError
+        if isinstance(found, httpx.ConnectError):
+            raise found
+        return found
+
+    said: list[str] = []
+    transport = httpx.MockTransport(answer)
+    client = httpx.Client(transport=transport, base_url="http://localhost")
+    with client, suppress(EOFError):  # no more answers
+        for line in changes(client, seconds=0):
+            said.append(line)
+    return said
+
+
+def test_nothing_is_said_of_a_service_that_is_ready_or_misses_once() -> None:
+    assert lines(READY, READY, LOST, READY, NOBODY, READY) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (LOST, "not ready: demo"),
+        (NOBODY, "the HTTP front end does not answer"),
+        (ODD, "the HTTP front end answers 500"),
+    ],
+)
+def test_a_fault_is_said_once_and_its_end_too(
+    fault: httpx.Response | httpx.ConnectError, reason: str
+) -> None:
+    first, second = lines(READY, fault, fault, fault, READY, READY)
+    assert first == f"{reason}; what has failed is being replaced"
+    assert second.startswith("answers again, after ")
