@@ -85,6 +85,9 @@ def _start_ray(directory: Path, cpus: int) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray gives way to other programs; here its workers are the service.
     os.environ.setdefault("RAY_worker_niceness", "0")
+    # Serve kills a proxy that is not ready in three times this; in five seconds one that starts
+    # on a busy machine is not, and the next one neither.
+    os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "30")
     for name in ("ray", "ray.serve"):
         logging.getLogger(name).setLevel(logging.ERROR)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
