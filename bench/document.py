@@ -34,7 +34,7 @@ def document(
     Args:
         introduction: Markdown, the title included.
         results: in the order in which they are to appear.
-        about: of every part among them, by name.
+        about: of every part, by name; those without a result are named.
     """
     files: dict[str, str] = {}
     blocks = [introduction.strip(), _summary(results, about)]
@@ -71,7 +71,11 @@ def _summary(results: Sequence[Result], about: Mapping[str, About]) -> str:
         text += f"\n\n{markdown(rows)}"
     failed = [about[result.part].title for result in results if not result.measured]
     if failed:
-        text += f"\n\n**Not measured, since the harness failed: {', '.join(failed)}.**"
+        text += f"\n\n**Not measured, since the harness failed: {'; '.join(failed)}.**"
+    known = {result.part for result in results}
+    missing = [part.title for name, part in about.items() if name not in known]
+    if missing:
+        text += f"\n\nNo results yet: {'; '.join(missing)}."
     return text
 
 

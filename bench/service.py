@@ -43,9 +43,8 @@ def serving(config: Path = CONFIG) -> Iterator[str]:
         yield ready.removeprefix("ready: ").strip()
     finally:
         process.send_signal(signal.SIGTERM)
-        process.stdout.close()
         try:
-            process.wait(_END_SECONDS)
+            process.communicate(timeout=_END_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
+            process.communicate()

@@ -57,6 +57,11 @@ all requests together (tokens for `stock`). *rows/message*: above 1 the front en
 A *cycle* starts every engine anew, one at a time; every second one in reverse. A ratio is taken
 within a cycle, between the medians of its rounds; the table gives the median over cycles, and the
 lowest and highest.
+
+Where a plain step at 128 rows goes, by a sampling profiler on the engine core: forward pass 69 %,
+of which the summed stream embeddings 1 %; codec heads 5 %; drawing ids 8.5 %; phases, masks and
+history 2 %; scheduling 9 %, nearly all of it vLLM's own. What remains against stock text is
+inherent: eight draws a row instead of one.
 """,  # noqa: E501
 )
 
