@@ -60,16 +60,23 @@ def write_opuslm(folder: Path, seed: int = 0) -> OfficialCheckpoint:
     return OfficialCheckpoint("opuslm", folder / "model.pth", backbone, tokenizer, ())
 
 
-def state_dict(config: dict[str, Any], text: int, seed: int) -> dict[str, Tensor]:
+def state_dict(
+    config: dict[str, Any], text: int, seed: int, *, readable: bool = False
+) -> dict[str, Tensor]:
     """The tensors under their official names, in float32.
 
     Args:
         config: of the backbone.
         text: ids of the tokenizer.
         seed: of the weights.
+        readable: what it writes are mostly signs that can be printed, by the tokenizer of bytes.
     """
     generator = torch.Generator().manual_seed(seed)
     embedding, head = vocabulary_tensors(vocabulary(text), (_EOS,), generator)
+    if readable:
+        first = SPECIAL + SSL + CODES
+        head[first + 0x20 : first + 0x7F] *= 3
+        head[_EOS] /= 1.5
     embedding[0] /= 2 * STREAMS  # summed eight times in every row of text
     return {
         "corelm.emb.weight": embedding,

@@ -4,7 +4,9 @@ import base64
 import io
 import time
 import wave
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,7 +16,16 @@ import yaml
 from numpy.typing import NDArray
 from openai import BadRequestError, NotFoundError, OpenAI
 
-from engine_adapter.tiny import make_tiny
+from deployments.audio.joining import Joiner
+from deployments.cli import main
+from engine_adapter.tiny import byte_tokenizer, make_tiny
+from tests.official.checkpoint import OfficialCheckpoint
+from tests.official.listening import Listening, write_listening
+from tests.official.opuslm_dialogue import write_opuslm_dialogue
+from tests.official.reading import official_model
+from tests.reference import conversation as by_hand
+from tests.reference.generate import Reference, ReferenceRequest, ReferenceResult
+from tests.reference.requests import required_margin
 from tests.serve.replica_stats import reading
 from tests.serve.service_process import ROOT, Service, running_service
 
@@ -25,11 +36,34 @@ HELLO: Any = [{"role": "user", "content": "Hello."}]
 AUDIO: Any = {"modalities": ["text", "audio"], "audio": {"voice": "default", "format": "wav"}}
 SHORT: Any = {"seed": 5, "max_completion_tokens": 60}
 LONG: Any = {"seed": 5, "max_completion_tokens": 400}  # text of any length, and audio behind it
+TEXT = 13448  # the dialogue model's first id of text; here the byte 0
+MOST = 60  # text tokens and frames of an answer that is compared
+FIRM = 5e-5  # logits by which its decisions are clear
+
+
+@dataclass(frozen=True)
+class Official:
+    """OpusLM-Dialogue as it is published: checkpoint, DAC and XEUS, and what the command made."""
+
+    checkpoint: OfficialCheckpoint
+    listening: Listening
+    directory: Path
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Two random models: one that converses, and one that transcribes."""
+def official(tmp_path_factory: pytest.TempPathFactory) -> Official:
+    folder = tmp_path_factory.mktemp("official")
+    checkpoint = write_opuslm_dialogue(folder, readable=True)
+    listening = write_listening(folder)
+    parts = ["--codec", str(listening.codec), "--ssl", str(listening.ssl)]
+    assert main([*checkpoint.arguments, *parts, "--out", str(folder / "served")]) == 0
+    return Official(checkpoint, listening, folder / "served")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, official: Official) -> Iterator[Service]:
+    """Two random models, one that converses and one that transcribes; and one that was converted
+    from official files."""
     directory = tmp_path_factory.mktemp("conversation")
     data = yaml.safe_load((ROOT / "serve_config.yaml").read_text())
     engine = {"dtype": "float32", "max_rows": 8, "max_model_len": 2048, "kv_blocks": 100}
@@ -37,11 +71,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         "models": [
             {
                 "id": name,
-                "path": str(make_tiny(family, directory / name)),
+                "path": str(path),
                 "max_concurrent_requests": 8,
                 "engine": engine,
             }
-            for name, family in (("dialogue", "opuslm-dialogue"), ("opuslm", "opuslm"))
+            for name, path in (
+                ("dialogue", make_tiny("opuslm-dialogue", directory / "dialogue")),
+                ("opuslm", make_tiny("opuslm", directory / "opuslm")),
+                ("official", official.directory),
+            )
         ],
         "service": {"store": str(directory / "store.sqlite3"), "ingress_replicas": 2},
     }
@@ -252,6 +290,87 @@ def test_a_recorded_voice_changes_the_answer(client: OpenAI, http: httpx.Client)
     with pytest.raises(NotFoundError) as caught:
         client.chat.completions.create(model="dialogue", messages=HELLO, **options, **SHORT)
     assert caught.value.param == "audio"
+
+
+def test_an_official_model_answers_as_its_files_say(
+    client: OpenAI, http: httpx.Client, official: Official
+) -> None:
+    """Three turns with a recorded voice: what is heard, said and sounds equals what is made of the
+    official files by hand, from samples to samples."""
+    reference = Reference(official_model(official.checkpoint), max_model_len=2048)
+    voice = speech(1, 3)
+    sample = {"audio_sample": ("a.wav", wav(voice))}
+    assert http.post("/v1/audio/voices", data={"name": "eve"}, files=sample).status_code == 200
+    turns: list[by_hand.Turn] = [("system", "speaker", official.listening.codes(as_heard(voice)))]
+    messages: list[Any] = []
+    questions: list[Any] = [speech(0.5), "And then?", speech(0.4, 1)]
+    for number, asked in enumerate(questions):
+        if isinstance(asked, str):
+            messages.append({"role": "user", "content": asked})
+            turns.append(("user", "text", as_read(asked)))
+        else:
+            messages.append({"role": "user", "content": [heard(asked)]})
+            turns.append(("user", "audio", official.listening.codes(as_heard(asked))))
+        seed, expected = firm(reference, turns, first_seed=100 * number)
+        answer = client.chat.completions.create(
+            model="official",
+            messages=messages,
+            modalities=["text", "audio"],
+            audio={"voice": "eve", "format": "wav"},
+            seed=seed,
+            max_completion_tokens=MOST,
+        )
+        message = answer.choices[0].message
+        assert message.audio is not None
+        transcript = byte_tokenizer().decode([i - TEXT for i in expected.text_ids])
+        assert message.audio.transcript == transcript
+        codes = expected.codes[: MOST - len(expected.text_ids)]
+        usage = answer.usage
+        assert usage is not None
+        assert usage.prompt_tokens == len(by_hand.dialogue(turns, spoken=True))
+        assert usage.completion_tokens_details is not None
+        assert usage.completion_tokens_details.audio_tokens == len(codes)
+        made, sound = pcm_of(message.audio.data), as_sent(official.listening.audio(codes))
+        assert made.shape == sound.shape
+        assert np.abs(made.astype(int) - sound).max() <= 2  # rounded in sums of another order
+        assert np.abs(sound).max() > 300
+        messages.append({"role": "assistant", "audio": {"id": message.audio.id}})
+        turns += [("assistant", "text", as_read(transcript)), ("assistant", "audio", codes)]
+    assert http.delete("/v1/audio/voices/eve").status_code == 204
+
+
+def as_heard(samples: NDArray[np.float64]) -> NDArray[np.float32]:
+    """What a WAV file of 16 bits holds."""
+    return ((samples * 32767).astype("<i2") / np.float32(32768)).astype(np.float32)
+
+
+def as_read(text: str) -> list[int]:
+    return [TEXT + byte for byte in text.encode()]
+
+
+def as_sent(sound: NDArray[np.float32]) -> NDArray[np.int64]:
+    """As 16 bits, faded in and out."""
+    joiner = Joiner(RATE)
+    pcm = np.rint(sound.clip(-1, 1) * 32767).astype("<i2").tobytes()
+    return np.frombuffer(joiner.piece(pcm) + joiner.finish(), "<i2").astype(np.int64)
+
+
+def firm(
+    reference: Reference, turns: Sequence[by_hand.Turn], first_seed: int
+) -> tuple[int, ReferenceResult]:
+    """An answer with text and a few frames, none of whose decisions is a close one."""
+    rows = by_hand.dialogue(turns, spoken=True)
+    for seed in range(first_seed, first_seed + 40):
+        result = reference.generate(
+            ReferenceRequest(
+                rows, output="text+audio", seed=seed, max_text_tokens=MOST, max_frames=MOST
+            )
+        )
+        long_enough = 3 <= len(result.text_ids) <= MOST - 8 and len(result.codes) >= 8
+        text = byte_tokenizer().decode([i - TEXT for i in result.text_ids])
+        if long_enough and text.strip() and result.margin >= required_margin(1.0, FIRM):
+            return seed, result
+    pytest.fail("every answer is short, or has a close decision")
 
 
 def test_leaving_a_conversation_frees_everything(service: Service, http: httpx.Client) -> None:

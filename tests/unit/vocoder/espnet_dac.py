@@ -45,18 +45,18 @@ GENERATOR = {
 }
 
 
-def write(directory: Path, seed: int, codebook_dim: int = HIDDEN) -> Tensors:
+def write(directory: Path, seed: int, codebook_dim: int = HIDDEN, codes: int = CODES) -> Tensors:
     """config.yaml and the weights, in the folder of an experiment; returns the weights."""
     folder = directory / "exp" / "codec_train_dac"
     folder.mkdir(parents=True)
-    generator = GENERATOR | {"codebook_dim": codebook_dim}
+    generator = GENERATOR | {"codebook_dim": codebook_dim, "quantizer_bins": codes}
     training: dict[str, Any] = {
         "codec": "dac",
         "codec_conf": {"sampling_rate": 16000, "generator_params": generator},
         "optim": "adamw",
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(training))
-    tensors = _weights(torch.Generator().manual_seed(seed), codebook_dim)
+    tensors = _weights(torch.Generator().manual_seed(seed), codebook_dim, codes)
     torch.save(tensors, folder / "360epoch.pth")
     (directory / "meta.yaml").write_text("espnet: '202402'\n")
     return tensors
@@ -187,7 +187,7 @@ def _lstm(weights: Tensors, name: str, inputs: torch.Tensor) -> torch.Tensor:
     return inputs
 
 
-def _weights(random: torch.Generator, codebook_dim: int) -> Tensors:
+def _weights(random: torch.Generator, codebook_dim: int, codes: int) -> Tensors:
     tensors: Tensors = {}
 
     def normal(*shape: int, scale: float) -> torch.Tensor:
@@ -205,10 +205,10 @@ def _weights(random: torch.Generator, codebook_dim: int) -> Tensors:
     generator = "codec.generator"
     for index in range(STREAMS):
         layer = f"{generator}.quantizer.vq.layers.{index}"
-        embed = normal(CODES, codebook_dim, scale=0.35)
+        embed = normal(codes, codebook_dim, scale=0.35)
         tensors[f"{layer}._codebook.embed"] = embed
         tensors[f"{layer}._codebook.embed_avg"] = embed.clone()
-        tensors[f"{layer}._codebook.cluster_size"] = torch.ones(CODES)
+        tensors[f"{layer}._codebook.cluster_size"] = torch.ones(codes)
         tensors[f"{layer}._codebook.inited"] = torch.ones(1)
         if codebook_dim != HIDDEN:
             tensors[f"{layer}.project_in.weight"] = normal(codebook_dim, HIDDEN, scale=0.3)
