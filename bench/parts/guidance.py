@@ -161,7 +161,7 @@ async def _equal(engine: SpeechEngine, most: int, setting: Setting) -> list[Row]
     for requests in (most // 2, most):
         for client, name, each in ((plain, "off", 1), (guided, "on", 2)):
             windows = [
-                await decoding.window(client, requests, setting.choose(40, 64))
+                await decoding.window(client, requests, setting.choose(96, 128))
                 for _ in range(setting.choose(1, 3))
             ]
             step = median(window.step_ms for window in windows)

@@ -92,7 +92,7 @@ async def _steps(
             for (count, guided), product_ms in heads.items():
                 requests = count // 2 if guided else count
                 windows = [
-                    await decoding.window(clients[guided], requests, setting.choose(32, 64))
+                    await decoding.window(clients[guided], requests, setting.choose(64, 96))
                     for _ in range(setting.choose(1, 3))
                 ]
                 cpu = median(window.engine_cpu_ms for window in windows)
