@@ -10,20 +10,22 @@ import pytest
 from engine_adapter.tiny import make_tiny
 from tests.engine.harness import HALF, MAX_MODEL_LEN, Harness, check, requests_of
 from tests.reference.generate import Reference
-from tests.reference.quantized import quantize
+from tests.reference.quantized import Method, quantize
 from tests.reference.requests import stable_requests
 
 pytestmark = pytest.mark.engine
 
-GPTQ = dataclasses.replace(HALF, quantization="gptq")
 # Logits of the engine, whose activations are bfloat16, are that near to those in float32.
 THRESHOLD = 0.06
 
 
-def test_ids_are_those_of_the_numbers_that_the_weights_stand_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["gptq", pytest.param("awq", marks=pytest.mark.chaos)])
+def test_ids_are_those_of_the_numbers_that_the_weights_stand_for(
+    method: Method, tmp_path: Path
+) -> None:
     """Of single frames, one decision of every head, where no rounding of activations can tip it."""
     model = make_tiny("demo", tmp_path / "model")
-    quantize(model, tmp_path / "quantized", tmp_path / "plain")
+    quantize(model, tmp_path / "quantized", tmp_path / "plain", method)
     reference = Reference(tmp_path / "plain", MAX_MODEL_LEN)
     cases = stable_requests(
         reference,
@@ -35,7 +37,8 @@ def test_ids_are_those_of_the_numbers_that_the_weights_stand_for(tmp_path: Path)
         text_lengths=(1, 40),
         threshold=THRESHOLD,
     ).kept
-    harness = Harness(str(tmp_path / "quantized"), GPTQ)
+    setup = dataclasses.replace(HALF, quantization=method)
+    harness = Harness(str(tmp_path / "quantized"), setup)
     try:
         check(cases, harness.run(harness.together(requests_of(cases))))
     finally:
