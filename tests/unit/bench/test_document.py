@@ -75,6 +75,12 @@ def test_a_failed_harness_is_no_verdict() -> None:
     assert "**Not measured, since the harness failed: The engine.**" in text
     assert "**The measurement failed:** `OSError: no`" in text
     assert text.count("missed") == 1
+    assert "No results yet" not in text
+
+
+def test_parts_without_a_result_are_named() -> None:
+    text = document("#", [result()], ABOUT)["benchmarks.md"]
+    assert "\n\nNo results yet: Host work.\n\n" in text
 
 
 def test_what_is_measured_already_need_not_be_measured_again() -> None:
