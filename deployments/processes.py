@@ -18,18 +18,25 @@ def adopt_orphans() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
+def children() -> frozenset[int]:
+    """Process ids of those whose parent this process is, ended or not."""
+    return frozenset(pid for pid, (_, parent) in _table().items() if parent == os.getpid())
+
+
+def reap_adopted(own: frozenset[int]) -> None:
+    """Takes note of the end of adopted orphans, which would stay in the table of processes.
+
+    Args:
+        own: children that have been started here, whose end is for whoever started them.
+    """
+    for pid, (state, parent) in _table().items():
+        if state == "Z" and parent == os.getpid() and pid not in own:
+            os.waitpid(pid, os.WNOHANG)
+
+
 def descendants() -> list[int]:
     """Process ids of everything that this process has started and that still runs."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                # After the command's name, which may contain anything: state, parent, ...
-                state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it has ended since
-            if state != "Z":
-                parents[int(entry.name)] = int(parent)
+    parents = {pid: parent for pid, (state, parent) in _table().items() if state != "Z"}
     found = {os.getpid()}
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
@@ -51,6 +58,20 @@ def kill_descendants() -> None:
         _send(signal.SIGKILL)
         time.sleep(0.01)
     _reap()
+
+
+def _table() -> dict[int, tuple[str, int]]:
+    """State and parent of every process of the machine."""
+    table = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                # After the command's name, which may contain anything: state, parent, ...
+                state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has ended since
+            table[int(entry.name)] = state, int(parent)
+    return table
 
 
 def _reap() -> None:

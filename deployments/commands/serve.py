@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 def _serve(options: argparse.Namespace) -> None:
     import httpx
 
-    from deployments import local_service, watching
+    from deployments import local_service, processes, watching
     from deployments.config_file import load
 
     try:
@@ -76,8 +77,9 @@ def _serve(options: argparse.Namespace) -> None:
             print(f"ready: {url}", *(_example(url, card) for card in cards), sep="\n")
             sys.stdout.flush()
             try:
+                reap = partial(processes.reap_adopted, processes.children())
                 with httpx.Client(base_url=url, timeout=_LOOK_SECONDS) as client:
-                    for line in watching.changes(client):
+                    for line in watching.changes(client, each_time=reap):
                         print(line, flush=True)
             except _Stop:
                 print("stopping: answers that are being sent may end first", flush=True)

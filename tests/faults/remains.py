@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.serve.service_process import Service
 
 _SHARED_MEMORY = Path("/dev/shm")
+_SEGMENTS = ("psm_", "vllm", "plasma", "ray")  # of Python, vLLM and Ray
 # What an actor does just now stands behind its name.
 _COUNTED = re.compile(
     r"ray::(?:ServeReplica:[\w:-]+|ProxyActor|ServeController|_VocoderActor)"
@@ -88,7 +89,7 @@ def _unused_shared_memory() -> Iterator[str]:
     # Others on this machine have some, too: theirs is in use.
     used = "".join(_read(int(e.name), "maps") for e in Path("/proc").glob("[0-9]*"))
     for file in _SHARED_MEMORY.iterdir():
-        if str(file) not in used:
+        if file.name.startswith(_SEGMENTS) and str(file) not in used:
             yield file.name
 
 

@@ -42,3 +42,25 @@ def test_no_descendant_is_left(bystander: subprocess.Popen[bytes]) -> None:
     time.sleep(0.1)
     assert not any(os.path.exists(f"/proc/{pid}") for pid in before.split())
     assert bystander.poll() is None
+
+
+REAPING = """
+import subprocess, sys, time
+from pathlib import Path
+from deployments import processes
+
+processes.adopt_orphans()
+own = subprocess.Popen(["sh", "-c", "exit 7"])
+known = processes.children()
+orphan = subprocess.run(["sh", "-c", "sleep 0.3 & echo $!"], capture_output=True, text=True).stdout
+while "Z" not in Path(f"/proc/{int(orphan)}/stat").read_text().rpartition(")")[2]:
+    time.sleep(0.05)
+processes.reap_adopted(known)
+print(Path(f"/proc/{int(orphan)}").exists(), own.wait())
+"""
+
+
+def test_an_adopted_orphan_is_reaped_and_a_child_is_left_to_its_owner() -> None:
+    done = subprocess.run([sys.executable, "-c", REAPING], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["False", "7"]
