@@ -34,15 +34,19 @@ def changes(
             continue
         misses += 1
         if misses == _MISSES:
-            yield f"{fault}; what has failed is being replaced"
+            yield fault
 
 
 def _fault(client: httpx.Client) -> str | None:
     """Why the service is not ready, or None."""
     try:
         answer = client.get("/ready")
-        return None if answer.status_code == 200 else str(answer.json()["error"]["message"])
+        if answer.status_code == 200:
+            return None
+        return f"{answer.json()['error']['message']}; what has failed is being replaced"
+    except httpx.TimeoutException:
+        return "no answer: the service is very busy, or stuck"
     except httpx.TransportError:
-        return "the HTTP front end does not answer"
+        return "nothing answers; the HTTP front end is being replaced"
     except (ValueError, KeyError, TypeError):
         return f"the HTTP front end answers {answer.status_code}"
