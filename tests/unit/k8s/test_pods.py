@@ -129,8 +129,8 @@ def test_requests_end_before_their_cluster_does(name: str) -> None:
 def test_an_evicted_pod_waits_for_its_replacement_and_then_for_its_requests(
     name: str, role: str
 ) -> None:
-    """Serve gives a replica its ``graceful_shutdown_timeout_s``, our ``drain_seconds``, before Ray's
-    time is over, and Ray's is over before Kubernetes kills."""
+    """Serve gives a replica its ``graceful_shutdown_timeout_s``, our ``drain_seconds``, before
+    Ray's time is over, and Ray's is over before Kubernetes kills."""
     values = profile(name) | {"eviction": {"replacementSeconds": 100}}
     drain = settings_of(ray_service(values)).service.drain_seconds
     pod = pods(values)[role]
