@@ -42,7 +42,7 @@ class CodecRecipe:
     crop: int = 32
     margin: int = 3
     batch: int = 4
-    steps: int = 6_000
+    steps: int = 11_000
     warmup: int = 200
     rate: float = 2e-3
 
@@ -107,7 +107,7 @@ class Recipe:
     utterance_characters: int = 100  # what max_frames hold
     cfg_scale: float = 2.0
     sampling: dict[Literal["text", "audio"], SamplingDefaults] = field(
-        default_factory=lambda: {"audio": SamplingDefaults(0.5, 30)}
+        default_factory=lambda: {"audio": SamplingDefaults(0.25, 30)}
     )
 
 
