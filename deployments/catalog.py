@@ -49,13 +49,13 @@ class ServedModel:
             message += f"; it has {', '.join(card.abilities)}"
             raise ApiError(400, message, param=param, code="ability_missing")
 
-    def guided(self, cfg_scale: float | None) -> bool:
-        """Whether a request for audio is guided.
+    def guidance(self, cfg_scale: float | None) -> float:
+        """The guidance scale of a request for audio; above 1 it is guided.
 
         Args:
-            cfg_scale: None if it does not say.
+            cfg_scale: None if the request does not say.
         """
-        return (self.card.cfg_scale if cfg_scale is None else cfg_scale) > 1
+        return self.card.cfg_scale if cfg_scale is None else cfg_scale
 
     def require_instructions(self, instructions: str | None, *, recorded: bool) -> None:
         """

@@ -107,8 +107,7 @@ class SpeechSession:
         self._index = 0  # of the next utterance
         self.forget()
         audit.model, audit.voice, audit.seed = options.model, options.voice_id, self._seed
-        audit.cfg_scale = options.cfg_scale
-        audit.guided = self._model.guided(options.cfg_scale)
+        audit.cfg_scale = self._model.guidance(options.cfg_scale)
         audit.input_characters = 0
 
     def forget(self) -> None:

@@ -23,6 +23,9 @@ def sentence(error: Any) -> str:
         return "is not a known field"
     if error["type"] == "missing":
         return "is required"
+    if error["type"] == "union_tag_invalid":
+        field, tags = error["ctx"]["discriminator"], error["ctx"]["expected_tags"]
+        return f"has the {field.strip(chr(39))} {error['ctx']['tag']!r}; it can be {tags}"
     message = str(error["msg"]).removeprefix("Value error, ")
     return message[:1].lower() + message[1:]
 

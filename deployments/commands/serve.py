@@ -74,7 +74,8 @@ def _serve(options: argparse.Namespace) -> None:
     directory = Path(tempfile.mkdtemp(prefix="speechlm-"))
     try:
         with local_service.running(config, directory) as url:
-            print(f"ready: {url}", *(_example(url, card) for card in cards), sep="\n")
+            keyed = _needs_keys(config)
+            print(f"ready: {url}", *(_example(url, card, keyed=keyed) for card in cards), sep="\n")
             sys.stdout.flush()
             try:
                 reap = partial(processes.reap_adopted, processes.children())
@@ -146,11 +147,20 @@ def _find_models(config: ServeDeploySchema) -> list[ModelCard]:
     return cards
 
 
-def _example(url: str, card: ModelCard) -> str:
+def _needs_keys(config: ServeDeploySchema) -> bool:
+    from deployments.config_file import speech_settings
+    from deployments.guards.key_source import configured
+
+    return any(configured(settings.guards) for _, settings in speech_settings(config))
+
+
+def _example(url: str, card: ModelCard, *, keyed: bool) -> str:
     body = {"model": card.id, "voice": card.voices[0], "input": "Hello.", "response_format": "wav"}
     data = shlex.quote(json.dumps(body))
-    header = "'content-type: application/json'"
-    return f"try:   curl {url}/v1/audio/speech -H {header} -d {data} -o hello.wav"
+    headers = "-H 'content-type: application/json'"
+    if keyed:
+        headers += " -H 'authorization: Bearer YOUR-KEY'"
+    return f"try:   curl --fail-with-body {url}/v1/audio/speech {headers} -d {data} -o hello.wav"
 
 
 def _on_signals(handler: Callable[[int, FrameType | None], NoReturn]) -> None:

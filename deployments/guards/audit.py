@@ -22,7 +22,7 @@ _WITH_AUDIO = ("audio/", "text/event-stream")
 _NORMAL_CLOSES = (1000, 1001, 1005)
 _DEPARTURE_SECONDS = 1.0
 _NO_ROOM = (429, 503)
-_NOT_WRITTEN = frozenset({"arrived", "asked", "guided", "refused", "trace"})
+_NOT_WRITTEN = frozenset({"arrived", "asked", "refused", "trace"})
 
 
 @dataclass
@@ -42,7 +42,6 @@ class AuditRecord:
     What follows is not written:
         arrived: by ``time.monotonic``.
         asked: since when the client waits for audio, until it has some.
-        guided: whether guidance is asked for.
         refused: the code of the error, if there was no room for it.
         trace: see ``deployments.tracing``.
     """
@@ -71,7 +70,6 @@ class AuditRecord:
     audio: str | None = None
     arrived: float = field(default_factory=time.monotonic)
     asked: float | None = field(default_factory=time.monotonic)
-    guided: bool = False
     refused: str | None = None
     trace: str | None = None
 
@@ -83,6 +81,11 @@ class AuditRecord:
         """
         if self.queue_seconds is None:
             self.seed, self.queue_seconds = seed, self.elapsed()
+
+    @property
+    def guided(self) -> bool:
+        """Whether its audio is guided."""
+        return self.cfg_scale is not None and self.cfg_scale > 1
 
     def elapsed(self) -> float:
         """Seconds since the request arrived."""

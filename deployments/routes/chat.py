@@ -36,9 +36,9 @@ def router(catalog: Catalog) -> APIRouter:
         model.require("converses")
         refuse_fault(body.fault())
         audit: AuditRecord = request.state.audit
-        audit.model, audit.cfg_scale, audit.text = body.model, body.cfg_scale, texts_of(body)
+        audit.model, audit.text = body.model, texts_of(body)
         audit.input_characters = len(audit.text)
-        audit.guided = body.speaks and model.guided(body.cfg_scale)
+        audit.cfg_scale = model.guidance(body.cfg_scale) if body.speaks else None
         audit.voice = None if body.audio is None else body.audio.voice_id
         parts = await parts_of(body, model, catalog)
         call = AnswerCall(

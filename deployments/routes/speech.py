@@ -41,9 +41,9 @@ def router(catalog: Catalog) -> APIRouter:
         call = await asyncio.to_thread(_call, body, model, request.state.request_id, catalog)
         audit: AuditRecord = request.state.audit
         call = replace(call, speaker=speaker, priority=request.state.priority, trace=audit.trace)
-        audit.model, audit.voice, audit.cfg_scale = body.model, body.voice_id, body.cfg_scale
+        audit.model, audit.voice = body.model, body.voice_id
         audit.input_characters, audit.text = len(body.input), body.input
-        audit.guided = model.guided(body.cfg_scale)
+        audit.cfg_scale = model.guidance(body.cfg_scale)
         speech = await Speech.begin(
             model.engines, call, limits.accept_timeout_seconds, limits.retry_after_seconds, audit
         )

@@ -130,12 +130,13 @@ def running_service(config: Path) -> Iterator[Service]:
             [SPEECHLM, "serve", str(config), "--port", str(port)],
             cwd=ROOT,
             # Without a token, since a test connects to its Ray as a second driver.
-            # Metrics are there within a second instead of ten.
+            # Metrics are there within two seconds instead of ten. Ray forgets a gauge that is not
+            # set again within twice this time; ours are set every two seconds.
             env={
                 **os.environ,
                 "TMPDIR": str(directory),
                 "RAY_AUTH_MODE": "disabled",
-                "RAY_metrics_report_interval_ms": "1000",
+                "RAY_metrics_report_interval_ms": "2000",
             },
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -42,7 +42,7 @@ def record(**fields: Any) -> AuditRecord:
 
 
 def test_a_request_that_was_answered(sink: PrometheusSink) -> None:
-    requests.ended(record(end="complete", finish_reason="stop", guided=True, queue_seconds=0.25))
+    requests.ended(record(end="complete", finish_reason="stop", cfg_scale=1.5, queue_seconds=0.25))
     counted = {"status": "200", "finish_reason": "stop", "guided": "true"}
     assert value(sink, "requests_total", **counted) == 1
     assert value(sink, "request_seconds_exact_total") == 3
@@ -52,7 +52,7 @@ def test_a_request_that_was_answered(sink: PrometheusSink) -> None:
 def test_the_first_audio_counts_once_from_the_moment_it_was_asked_for(
     sink: PrometheusSink,
 ) -> None:
-    answered = record(guided=True)
+    answered = record(cfg_scale=1.5)
     assert answered.asked is not None
     answered.asked -= 2.0
     answered.made(bytes(32_000), 16_000)
