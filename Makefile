@@ -20,6 +20,8 @@ test: lint types ## lint, types and every test but those of chaos
 	$(run)pytest -m 'not ($(fast)) and not chaos' -n 2 --dist loadscope
 
 chaos: setup ## the tests that need minutes and gigabytes: kills, redeploys, floods, a soak (SOAK_SECONDS)
+	@requirements/setup kubernetes
+	@requirements/debian
 	$(run)pytest -m chaos
 
 lint: setup ## ruff: rules and format

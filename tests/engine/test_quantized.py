@@ -13,13 +13,13 @@ from tests.reference.generate import Reference
 from tests.reference.quantized import Method, quantize
 from tests.reference.requests import stable_requests
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.chaos]
 
 # Logits of the engine, whose activations are bfloat16, are that near to those in float32.
 THRESHOLD = 0.06
 
 
-@pytest.mark.parametrize("method", ["gptq", pytest.param("awq", marks=pytest.mark.chaos)])
+@pytest.mark.parametrize("method", ["gptq", "awq"])
 def test_ids_are_those_of_the_numbers_that_the_weights_stand_for(
     method: Method, tmp_path: Path
 ) -> None:
