@@ -280,7 +280,8 @@ def test_the_audit_log_says_who_asked_for_what(service: Service, directory: Path
         whole = client.post(
             "/v1/audio/speech", json=body(seed=7), headers={"x-request-id": "audit-1"}
         )
-        long = body(max_duration_seconds=60, stream=True)
+        card = client.get("/v1/models/demo").json()
+        long = body(max_duration_seconds=60, stream=True, cfg_scale=2)
         with client.stream(
             "POST", "/v1/audio/speech", json=long, headers={"x-request-id": "audit-2"}
         ) as response:
@@ -299,7 +300,9 @@ def test_the_audit_log_says_who_asked_for_what(service: Service, directory: Path
     assert first["output_bytes"] == len(whole.content)
     assert 0.9 < first["output_seconds"] <= 1
     assert 0 < first["queue_seconds"] <= first["first_byte_seconds"] <= first["total_seconds"]
+    assert first["cfg_scale"] == card["cfg_scale"]  # the model's own
     assert "text" not in first
+    assert second["cfg_scale"] == 2
     assert second["end"] == "cancelled"
     assert 0 < second["output_seconds"] < 60
 

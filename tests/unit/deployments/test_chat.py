@@ -279,6 +279,14 @@ async def test_what_cannot_be_done_is_refused_by_name(
     assert not front.engines.calls
 
 
+async def test_a_part_of_a_kind_that_is_not_known_is_told_which_are(front: Front) -> None:
+    body = {"model": "dialogue", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}
+    error = error_of(await front.http.post(URL, json=body))
+    assert error["message"] == (
+        "messages: has the type 'image_url'; it can be 'text', 'input_audio'"
+    )
+
+
 NEUTRAL: dict[str, Any] = {
     "n": 1,
     "tools": [],
