@@ -12,14 +12,12 @@ from typing import Any
 import httpx
 
 from demo_voice.figures import Playback
-from deployments.commands import CommandError
+from deployments.client import TIMEOUT, checked, failures_told
 
 PCM_RATE = 24_000
 """Samples per second (Hz) of the format ``pcm``."""
 
 _BYTES_PER_SECOND = 2 * PCM_RATE
-# Generation may take long; whether something listens is known at once.
-_TIMEOUT = httpx.Timeout(None, connect=5)
 
 
 @dataclass(frozen=True)
@@ -72,16 +70,13 @@ class Client:
         Raises:
             CommandError: there is no such model.
         """
-        answer = await self._http.get(f"/v1/models/{model}")
-        _check(answer)
-        entry = answer.json()
+        entry = checked(await self._http.get(f"/v1/models/{model}")).json()
         return Card(entry["id"], tuple(entry["voices"]), float(entry["cfg_scale"]))
 
     async def speak(self, request: Request) -> tuple[bytes, str]:
         """The WAV file of a whole answer, and why it ended: ``stop`` or ``length``."""
         body = request.body(response_format="wav", stream=False)
-        answer = await self._http.post("/v1/audio/speech", json=body)
-        _check(answer)
+        answer = checked(await self._http.post("/v1/audio/speech", json=body))
         return answer.content, answer.headers["x-finish-reason"]
 
     async def stream(self, request: Request) -> Playback:
@@ -92,7 +87,7 @@ class Client:
         async with self._http.stream("POST", "/v1/audio/speech", json=body) as answer:
             if answer.is_error:
                 await answer.aread()
-            _check(answer)
+            checked(answer)
             spent = server_timing(answer.headers["server-timing"])
             async for piece in answer.aiter_raw():
                 arrivals.append(time.perf_counter() - began)
@@ -111,26 +106,12 @@ async def connect(url: str) -> AsyncIterator[Client]:
     Raises:
         CommandError: nothing listens there, or a request failed.
     """
-    try:
-        async with httpx.AsyncClient(base_url=url, timeout=_TIMEOUT) as http:
+    with failures_told(url):
+        async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT) as http:
             yield Client(http)
-    except httpx.ConnectError as error:
-        raise CommandError(f"nothing listens at {url}; start it with: make serve") from error
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise CommandError(f"{url}: {error or type(error).__name__}") from error
 
 
 def server_timing(header: str) -> dict[str, float]:
     """Seconds by name, of a ``server-timing`` header whose entries all have a duration."""
     entries = (entry.split(";dur=") for entry in header.split(", "))
     return {name: float(milliseconds) / 1000 for name, milliseconds in entries}
-
-
-def _check(answer: httpx.Response) -> None:
-    if answer.is_success:
-        return
-    try:
-        message = answer.json()["error"]["message"]
-    except (ValueError, KeyError, TypeError):
-        message = answer.text.strip()
-    raise CommandError(f"the service answered {answer.status_code}: {message}")

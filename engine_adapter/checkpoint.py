@@ -152,10 +152,9 @@ def _existing(path: Path) -> Path:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    file = _existing(path)
     try:
-        data = json.loads(_existing(path).read_text(encoding="utf-8"))
-    except CheckpointError:
-        raise
+        data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     if not isinstance(data, dict):

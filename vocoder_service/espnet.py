@@ -90,12 +90,17 @@ class EspnetDac:
         }
         return Weights(without_weight_norm(ours), device, dtype)
 
-    def codebook(self, index: int, device: str, dtype: torch.dtype) -> "Codebook":
-        """The codebook of a stream.
+    def codebooks(self, count: int | None, device: str, dtype: torch.dtype) -> list["Codebook"]:
+        """Those of the first ``count`` streams; None: of all.
 
         Raises:
+            ValueError: there are fewer.
             RuntimeError: the weights do not fit the configuration.
         """
+        used = codebooks_used(self.generator["quantizer_n_q"], count)
+        return [self._codebook(index, device, dtype) for index in range(used)]
+
+    def _codebook(self, index: int, device: str, dtype: torch.dtype) -> "Codebook":
         weights = Weights(under(self.tensors, f"quantizer.vq.layers.{index}."), device, dtype)
         size, narrow, width = (
             self.generator[name] for name in ("quantizer_bins", "codebook_dim", "hidden_dim")
@@ -133,12 +138,12 @@ def load_espnet(config: Path, device: str, dtype: torch.dtype, num_codebooks: in
         RuntimeError: the weights do not fit the configuration.
     """
     dac = EspnetDac.open(config)
-    used = codebooks_used(dac.generator["quantizer_n_q"], num_codebooks)
+    books = [book.values for book in dac.codebooks(num_codebooks, device, dtype)]
     layers = [
-        Codebooks([dac.codebook(index, device, dtype).values for index in range(used)]),
+        Codebooks(books),
         *seanet_decoder(dac.seanet, dac.half("decoder", device, dtype), ""),
     ]
-    return Codec(layers, device, dac.sample_rate, used, dac.generator["quantizer_bins"])
+    return Codec(layers, device, dac.sample_rate, len(books), dac.generator["quantizer_bins"])
 
 
 def _seanet_config(generator: dict[str, Any]) -> SeanetConfig:

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from vocoder_service.clips import EncoderLimits, checked, whole_frames
-from vocoder_service.decoder import codebooks_used
 from vocoder_service.espnet import Codebook, EspnetDac
 from vocoder_service.nearest import nearest
 from vocoder_service.seanet_encoder import Step, seanet_encoder
@@ -64,10 +63,9 @@ def load_espnet_encoder(
         RuntimeError: the weights do not fit the configuration.
     """
     dac = EspnetDac.open(config)
-    used = codebooks_used(dac.generator["quantizer_n_q"], num_codebooks)
     return EspnetEncoder(
         seanet_encoder(dac.seanet, dac.half("encoder", device, torch.float32), ""),
-        [dac.codebook(index, device, torch.float32) for index in range(used)],
+        dac.codebooks(num_codebooks, device, torch.float32),
         device,
         dac.sample_rate,
         int(np.prod(dac.seanet.upsampling_ratios)),

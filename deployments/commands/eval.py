@@ -75,18 +75,14 @@ async def _ask(options: argparse.Namespace, items: Sequence[Item]) -> tuple[str,
     import httpx
     from tqdm import tqdm
 
+    from deployments.client import TIMEOUT, card_of, failures_told
     from deployments.evaluation.asking import ask
 
-    # Generation may take long; whether something listens is known at once.
-    timeout = httpx.Timeout(None, connect=5)
-    try:
-        async with httpx.AsyncClient(base_url=options.url, timeout=timeout) as client:
+    with failures_told(options.url):
+        async with httpx.AsyncClient(base_url=options.url, timeout=TIMEOUT) as client:
             models = await client.get("/v1/models")
             models.raise_for_status()
-            cards = models.json()["data"]
-            card = next((c for c in cards if options.model in (None, c["id"])), None)
-            if card is None:
-                raise CommandError(f"there is no model {options.model!r}")
+            card = card_of(models.json()["data"], options.model)
             with tqdm(total=len(items), desc="answers", disable=None) as progress:
                 answers = await ask(
                     client,
@@ -97,10 +93,4 @@ async def _ask(options: argparse.Namespace, items: Sequence[Item]) -> tuple[str,
                     options.out / "answers",
                     progress.update,
                 )
-    except httpx.ConnectError as error:
-        raise CommandError(
-            f"nothing listens at {options.url}; start it with: speechlm serve"
-        ) from error
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise CommandError(f"{options.url}: {error or type(error).__name__}") from error
     return card["id"], answers

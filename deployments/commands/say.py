@@ -29,19 +29,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import httpx
 
+    from deployments.client import TIMEOUT, checked, failures_told
+
     _format(options.output)
-    # Generation may take long; whether something listens is known at once.
-    timeout = httpx.Timeout(None, connect=5)
-    try:
-        with httpx.Client(base_url=options.url, timeout=timeout) as client:
-            body = _body(options, client)
-            answer = _checked(client.post("/v1/audio/speech", json=body))
-    except httpx.ConnectError as error:
-        raise CommandError(
-            f"nothing listens at {options.url}; start it with: speechlm serve"
-        ) from error
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise CommandError(f"{options.url}: {error or type(error).__name__}") from error
+    with (
+        failures_told(options.url),
+        httpx.Client(base_url=options.url, timeout=TIMEOUT) as client,
+    ):
+        body = _body(options, client)
+        answer = checked(client.post("/v1/audio/speech", json=body))
     try:
         options.output.write_bytes(answer.content)
     except OSError as error:
@@ -52,12 +48,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _body(options: argparse.Namespace, client: httpx.Client) -> dict[str, Any]:
+    from deployments.client import card_of, checked
+
     model, voice = options.model, options.voice
     if model is None or voice is None:
-        cards = _checked(client.get("/v1/models")).json()["data"]
-        card = next((card for card in cards if model in (None, card["id"])), None)
-        if card is None:
-            raise CommandError(f"there is no model {model!r}")
+        card = card_of(checked(client.get("/v1/models")).json()["data"], model)
         model, voice = card["id"], voice or card["voices"][0]
     optional = {"cfg_scale": options.cfg_scale, "seed": options.seed}
     return {
@@ -77,13 +72,3 @@ def _format(output: Path) -> str:
     if name not in formats:
         raise CommandError(f"{output}: must end with one of .{', .'.join(formats)}")
     return name
-
-
-def _checked(response: httpx.Response) -> httpx.Response:
-    if response.is_success:
-        return response
-    try:
-        message = response.json()["error"]["message"]
-    except (ValueError, KeyError, TypeError):
-        message = response.text.strip()
-    raise CommandError(f"the service answered {response.status_code}: {message}")

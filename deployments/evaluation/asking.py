@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 
+from deployments.client import error_message
 from deployments.evaluation.manifest import Item
 
 CONCURRENT = 4  # requests
@@ -130,8 +131,4 @@ async def _transcribe(
 
 
 def _reason(response: httpx.Response) -> str:
-    try:
-        message = response.json()["error"]["message"]
-    except (ValueError, KeyError, TypeError):
-        message = response.text.strip()[:200]
-    return f"{response.status_code}: {message}"
+    return f"{response.status_code}: {error_message(response, response.text.strip()[:200])}"

@@ -10,17 +10,16 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
 from tests.faults.remains import Remains, pids_of
 from tests.faults.streams import Ending, Kind, assert_same_audio, body, listen
-from tests.serve.replica_stats import reading
+from tests.serve.replica_stats import await_idle, reading
 from tests.serve.service_process import Service, running_service
 
 pytestmark = [pytest.mark.serve, pytest.mark.chaos, pytest.mark.timeout(1800)]
@@ -29,7 +28,6 @@ READY_SECONDS = float(os.environ.get("FAULTS_READY_SECONDS", "240"))
 """At most: an engine takes half a minute to start on two idle cores."""
 END_SECONDS = 20.0
 KINDS: tuple[Kind, ...] = ("streamed", "events", "whole", "streamed")
-Stats = Callable[[], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ async def test_a_process_is_killed(
             assert ending.error is not None
             assert ending.status in (500, 503)
     with reading(service, "engine-demo") as stats:
-        await asyncio.to_thread(await_nothing, stats)
+        await asyncio.to_thread(await_idle, stats, 30)
     await asyncio.to_thread(await_no_remains, service, before, at_first)
 
 
@@ -149,19 +147,6 @@ async def until_ready(http: httpx.AsyncClient, expected: bytes) -> tuple[float, 
             meanwhile.append(ending)
         await asyncio.sleep(0.5)
     return since, meanwhile
-
-
-def await_nothing(stats: Stats) -> None:
-    """Waits until nothing is left of any request in replica, engine and vocoder."""
-    deadline = time.monotonic() + 30
-    while True:
-        now = stats()
-        engine = now["engine"]
-        in_use = [engine[key] for key in ("rows_running", "rows_waiting", "blocks_in_use")]
-        if not any([*in_use, now["requests"], now["waiting"], now["vocoder"]["live_streams"]]):
-            return
-        assert time.monotonic() < deadline, now
-        time.sleep(0.5)
 
 
 def await_no_remains(service: Service, before: Remains, at_first: Remains) -> None:

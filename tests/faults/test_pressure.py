@@ -13,7 +13,7 @@ import re
 import resource
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import yaml
 
 from tests.faults.remains import Remains, pids_of
 from tests.faults.streams import Ending, assert_same_audio, body, listen
-from tests.serve.replica_stats import reading
+from tests.serve.replica_stats import Stats, await_idle, reading
 from tests.serve.service_process import Service, running_service
 
 pytestmark = [pytest.mark.serve, pytest.mark.chaos, pytest.mark.timeout(7200)]
@@ -33,7 +33,6 @@ pytestmark = [pytest.mark.serve, pytest.mark.chaos, pytest.mark.timeout(7200)]
 SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "1800"))
 ROWS, BLOCKS, WAITING = 16, 24, 40
 SPARE_BYTES = 4 * 2**20
-Stats = Callable[[], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -70,25 +69,13 @@ def expected(service: Service) -> bytes:
 @pytest.fixture
 def unharmed(service: Service, stats: Stats, expected: bytes) -> Iterator[None]:
     """Before and after a test nothing is left of any request, and the answers are the same."""
-    await_nothing(stats)
+    await_idle(stats, 60)
     yield
-    await_nothing(stats)
+    await_idle(stats, 60)
     pairs = stats()["engine"]["pairs"]
     assert (pairs["rows_split"], pairs["unguided_frames"]) == (0, 0)
     answer = httpx.post(f"{service.url}/v1/audio/speech", json=body(), timeout=120)
     assert_same_audio(answer.content, expected)
-
-
-def await_nothing(stats: Stats, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while True:
-        now = stats()
-        engine = now["engine"]
-        in_use = [engine[key] for key in ("rows_running", "rows_waiting", "blocks_in_use")]
-        if not any([*in_use, now["requests"], now["waiting"], now["vocoder"]["live_streams"]]):
-            return
-        assert time.monotonic() < deadline, now
-        time.sleep(0.5)
 
 
 def clients(service: Service) -> httpx.AsyncClient:
@@ -191,7 +178,7 @@ async def test_no_memory_is_left(
     service: Service, expected: bytes, title: str, stats: Stats
 ) -> None:
     """The process may not have more than it has now: its next larger allocation fails."""
-    await asyncio.to_thread(await_nothing, stats)
+    await asyncio.to_thread(await_idle, stats, 60)
     counted = shortages(service)
     [pid] = pids_of(service, title)
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
@@ -266,6 +253,6 @@ async def test_soak(service: Service, expected: bytes) -> None:
     assert late.shared <= early.shared
     assert sum(late.descriptors.values()) < sum(early.descriptors.values()) + 50
     with reading(service, "engine-demo") as stats:
-        await asyncio.to_thread(await_nothing, stats)
+        await asyncio.to_thread(await_idle, stats, 60)
         engine = (await asyncio.to_thread(stats))["engine"]
     assert engine["violations"] == []

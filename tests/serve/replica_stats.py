@@ -6,15 +6,34 @@ Serve keeps its connection for the life of a process, and there are several serv
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from tests.serve.service_process import ROOT, Service
 
+Stats = Callable[[], dict[str, Any]]
+"""Reads the counters now."""
+
+
+def await_idle(stats: Stats, seconds: float) -> None:
+    """Waits until nothing is left of any request in the replica, the engine and the vocoder."""
+    deadline = time.monotonic() + seconds
+    while not idle(now := stats()):
+        assert time.monotonic() < deadline, now
+        time.sleep(0.02)
+
+
+def idle(now: dict[str, Any]) -> bool:
+    """Whether the counters say so."""
+    engine = now["engine"]
+    in_use = [engine[key] for key in ("rows_running", "rows_waiting", "blocks_in_use")]
+    return not any([*in_use, now["requests"], now["waiting"], now["vocoder"]["live_streams"]])
+
 
 @contextmanager
-def reading(service: Service, deployment: str) -> Iterator[Callable[[], dict[str, Any]]]:
+def reading(service: Service, deployment: str) -> Iterator[Stats]:
     """A function that reads the counters now."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.serve.replica_stats", service.ray_address, deployment],

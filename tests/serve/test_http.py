@@ -7,7 +7,6 @@ import json
 import subprocess
 import time
 import wave
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,13 @@ from numpy.typing import NDArray
 from openai import BadRequestError, NotFoundError, OpenAI
 
 from deployments.audio.reading import read_audio
+from tests.serve.replica_stats import Stats, await_idle, idle
 from tests.serve.service_process import ROOT, SPEECHLM, Service, running_service
 
 pytestmark = pytest.mark.serve
 
 FRAMES_PER_SECOND = 50  # of the endless model's codec
 Pcm = NDArray[np.int16]
-Stats = Callable[[], dict[str, Any]]
 
 
 def body(**changes: Any) -> dict[str, Any]:
@@ -62,21 +61,6 @@ def speechlm(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def http(service: Service) -> httpx.Client:
     return httpx.Client(base_url=service.url, timeout=120)
-
-
-def idle(stats: Stats) -> bool:
-    """Whether nothing is left of any request, in the replica, the engine and the vocoder."""
-    now = stats()
-    engine = now["engine"]
-    in_use = [engine[key] for key in ("rows_running", "rows_waiting", "blocks_in_use")]
-    return not any([*in_use, now["requests"], now["vocoder"]["live_streams"]])
-
-
-def await_idle(stats: Stats, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not idle(stats):
-        assert time.monotonic() < deadline, stats()
-        time.sleep(0.02)
 
 
 def test_audio_arrives_while_it_is_generated(http: httpx.Client) -> None:
@@ -154,7 +138,7 @@ def test_a_closed_connection_frees_everything_within_a_second(
         assert response.status_code == 200, response.read()
         pieces = response.iter_raw()  # held: without it the connection would close already
         next(pieces)
-        assert not idle(stats)
+        assert not idle(stats())
     await_idle(stats, 1)
     assert stats()["engine"]["pairs"]["aborted"] >= 1
 

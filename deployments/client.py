@@ -1,0 +1,61 @@
+"""A running service, as the commands that ask it see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+
+from deployments.commands import CommandError
+
+# Generation may take long; whether something listens is known at once.
+TIMEOUT = httpx.Timeout(None, connect=5)
+
+
+@contextmanager
+def failures_told(url: str) -> Iterator[None]:
+    """Has whoever typed the command told what went wrong between it and the service at ``url``.
+
+    Raises:
+        CommandError: nothing listens there, or a request failed.
+    """
+    try:
+        yield
+    except httpx.ConnectError as error:
+        raise CommandError(f"nothing listens at {url}; start it with: speechlm serve") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise CommandError(f"{url}: {error or type(error).__name__}") from error
+
+
+def checked(answer: httpx.Response) -> httpx.Response:
+    """The answer, whose content has been read.
+
+    Raises:
+        CommandError: it is an error.
+    """
+    if answer.is_success:
+        return answer
+    message = error_message(answer, answer.text.strip())
+    raise CommandError(f"the service answered {answer.status_code}: {message}")
+
+
+def error_message(answer: httpx.Response, otherwise: str) -> str:
+    """What an error says, or ``otherwise`` where it is none of ours."""
+    try:
+        return str(answer.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return otherwise
+
+
+def card_of(cards: Sequence[dict[str, Any]], model: str | None) -> dict[str, Any]:
+    """The entry of a model in those of ``/v1/models``; the first one's, if none is named.
+
+    Raises:
+        CommandError: there is no such model.
+    """
+    card = next((card for card in cards if model in (None, card["id"])), None)
+    if card is None:
+        raise CommandError(f"there is no model {model!r}")
+    return card
