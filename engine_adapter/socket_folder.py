@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 _PREFIX = "vllm-"  # short, since the path of a socket has about a hundred characters at most
-_LOCK = "lock"
+_LOCK = "speechlm.lock"  # tells our folders from those of other programs
 
 
 class SocketFolder:
@@ -29,8 +29,11 @@ class SocketFolder:
         for lock in parent.glob(f"{_PREFIX}*/{_LOCK}"):
             _remove_unless_held(lock)
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        # Held before it has its name, or an engine that starts meanwhile would think us dead.
+        unnamed = self.path / "new"
+        self._lock = os.open(unnamed, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        unnamed.rename(self.path / _LOCK)
 
     def remove(self) -> None:
         """Removes it with all that is in it."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from engine_adapter.socket_folder import SocketFolder
 
@@ -36,6 +39,24 @@ def test_a_live_engine_keeps_its_folder_and_a_killed_one_does_not(tmp_path: Path
     live.remove()
     other.remove()
     assert not list(tmp_path.iterdir())
+
+
+def test_an_engine_that_starts_meanwhile_removes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, others = fcntl.flock, []
+
+    def late(handle: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", take)
+        others.append(SocketFolder(tmp_path))
+        take(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    folder = SocketFolder(tmp_path)
+    assert folder.path.exists()
+    SocketFolder(tmp_path).remove()
+    assert folder.path.exists()
+    assert [other.path.exists() for other in others] == [True]
 
 
 def test_what_is_not_an_engines_is_left_alone(tmp_path: Path) -> None:
