@@ -14,6 +14,7 @@ from engine_adapter.families import FAMILIES
 
 _ENGINES, _SERVICES = PurePosixPath("tests/engine"), PurePosixPath("tests/serve")
 _OF_THEIR_OWN = {
+    "test_chart",
     "test_conversation",
     "test_demo_voice",
     "test_guards",

@@ -35,7 +35,8 @@ def test_modules_with_a_service_of_their_own_are_groups_of_their_own() -> None:
             for node in ast.parse(file.read_text()).body
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         }
-        arguments = {a.arg for f in functions.values() for a in f.args.args}
+        tests = (f for f in functions.values() if f.name.startswith("test_") or f.decorator_list)
+        arguments = {a.arg for f in tests for a in f.args.args}
         shares = "service" in arguments and "service" not in functions
         name = f"tests/serve/{file.name}"
         assert (group(f"{name}::test_it") == "the service") == shares, file.name
