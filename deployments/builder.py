@@ -11,13 +11,13 @@ from ray.serve import Application
 from ray.serve.config import DeploymentActorConfig, RequestRouterConfig
 
 from deployments.autoscaling import REPLICA_ENVIRONMENT, config_of
-from deployments.engine_deployment import EngineReplica
+from deployments.front_end.ingress import Ingress
 from deployments.guards.limiter import NAME, LimiterActor
 from deployments.guards.settings import GuardSettings
-from deployments.ingress import Ingress
-from deployments.model_audio import ModelAudio
-from deployments.model_card import ModelCard
-from deployments.model_directory import find
+from deployments.models.audio import ModelAudio
+from deployments.models.card import ModelCard
+from deployments.models.directory import find
+from deployments.replica.engine_deployment import EngineReplica
 from deployments.routing import REPORT_SECONDS, ROUTER
 from deployments.settings import INGRESS, ModelSettings, Settings
 

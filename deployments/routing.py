@@ -16,9 +16,9 @@ from ray.serve.request_router import (
 )
 
 from cfg_pairing.routing import Demand, LoadReport, Loads, rank
-from deployments.answer_messages import AnswerCall
-from deployments.demand import demand_of
-from deployments.messages import SpeechCall
+from deployments.calls.answer_messages import AnswerCall
+from deployments.calls.demand import demand_of
+from deployments.calls.messages import SpeechCall
 
 ROUTER = "deployments.routing:RowRouter"
 REPORT_SECONDS = 1.0

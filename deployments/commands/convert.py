@@ -82,7 +82,7 @@ def _check_audio_models(request: Request, conversion: Conversion) -> None:
     Raises:
         CommandError: a codec or an SSL model cannot be loaded, or is not what the family needs.
     """
-    from deployments.model_report import check_codec, check_ssl
+    from deployments.models.report import check_codec, check_ssl
 
     checks = ((check_codec, request.codec), (check_ssl, request.ssl))
     for check, directory in checks:

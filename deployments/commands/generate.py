@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-    from deployments.model_directory import locate
+    from deployments.models.directory import locate
     from engine_adapter.engine import EngineConfig
     from engine_adapter.request import EngineUnavailable
 

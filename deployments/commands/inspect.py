@@ -16,8 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from deployments.model_directory import locate
-    from deployments.model_report import as_text, report
+    from deployments.models.directory import locate
+    from deployments.models.report import as_text, report
 
     try:
         found = report(locate(options.model))

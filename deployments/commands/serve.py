@@ -21,7 +21,7 @@ from deployments.commands import CommandError
 if TYPE_CHECKING:
     from ray.serve.schema import ServeDeploySchema
 
-    from deployments.model_card import ModelCard
+    from deployments.models.card import ModelCard
 
 HELP = "serve models over HTTP"
 
@@ -134,8 +134,8 @@ def _find_models(config: ServeDeploySchema) -> list[ModelCard]:
             not fit it, or it has no such voice; the message names the setting.
     """
     from deployments.config_file import speech_settings
-    from deployments.model_card import ModelCard
-    from deployments.model_directory import find
+    from deployments.models.card import ModelCard
+    from deployments.models.directory import find
 
     cards = []
     for application, settings in speech_settings(config):

@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deployments.errors import ApiError
+from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
 from deployments.guards.key_source import KeySource
 from deployments.guards.keys import ANONYMOUS, Caller
 from deployments.guards.paths import guarded
+from deployments.guards.priority import HEADER, priority_of
 from deployments.guards.refusal import refuse
 from deployments.guards.settings import ClientLimits
-from deployments.priority import HEADER, priority_of
 
 # How a script in a browser sends a key with a WebSocket, as OpenAI's clients do.
 _KEY_PROTOCOL = "openai-insecure-api-key."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from deployments.errors import ApiError
+from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
 from deployments.guards.keys import Caller
 from deployments.guards.leases import Leases

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments.audio.pcm import seconds_of
-from deployments.errors import ApiError
+from deployments.front_end.errors import ApiError
 from deployments.guards.paths import guarded, path_of
 from deployments.metrics import requests
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deployments.errors import ApiError
+from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
 from deployments.guards.refusal import refuse
 

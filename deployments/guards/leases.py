@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from deployments.errors import ApiError
+from deployments.front_end.errors import ApiError
 from deployments.guards.keys import Caller
 from deployments.guards.limiter import RemoteLimiter
 from deployments.guards.limits import Denied, Kind, LeaseReport, Unknown

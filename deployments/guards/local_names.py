@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from deployments.errors import ApiError
+from deployments.front_end.errors import ApiError
 from deployments.guards.exposure import is_loopback
 from deployments.guards.paths import HEALTH_PATHS, path_of
 from deployments.guards.refusal import refuse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import Message, Receive, Scope, Send
 
-from deployments.errors import ApiError, error_response
+from deployments.front_end.errors import ApiError, error_response
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, error: ApiError) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from deployments.front_end.middleware import BodyLimit, BodyTimeout, RequestId, Traced
 from deployments.guards.access import Access
 from deployments.guards.admission import Admission, Capacity
 from deployments.guards.audit import Audit
@@ -20,7 +21,6 @@ from deployments.guards.leases import Leases
 from deployments.guards.limiter import RemoteLimiter
 from deployments.guards.local_names import LocalNames
 from deployments.guards.settings import GuardSettings
-from deployments.middleware import BodyLimit, BodyTimeout, RequestId, Traced
 from deployments.settings import ServiceSettings
 
 

@@ -12,12 +12,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from cfg_pairing.admission import PRIORITIES
-from deployments.gate import Gate
 from deployments.metrics import definitions as d
 from deployments.metrics import emit
 from deployments.metrics.clips import ClipMeter
 from deployments.metrics.engine_figures import EngineFigures
 from deployments.metrics.vocoder_figures import VocoderFigures
+from deployments.replica.gate import Gate
 
 if TYPE_CHECKING:
     from engine_adapter.engine import SpeechEngine

@@ -12,16 +12,16 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from deployments import sse
-from deployments.answer_messages import AnswerCall, Answered, TextPiece
-from deployments.answer_store import KeptAnswer
 from deployments.audio.formats import encoder
-from deployments.catalog import Catalog
-from deployments.chat_body import AudioOptions, ChatBody
-from deployments.chat_parts import parts_of, texts_of
-from deployments.conversing import Answer
-from deployments.errors import ApiError, refuse_fault
+from deployments.calls.answer_messages import AnswerCall, Answered, TextPiece
+from deployments.calls.conversing import Answer
+from deployments.chat.body import AudioOptions, ChatBody
+from deployments.chat.parts import parts_of, texts_of
+from deployments.front_end import sse
+from deployments.front_end.errors import ApiError, refuse_fault
 from deployments.guards.audit import AuditRecord
+from deployments.models.catalog import Catalog
+from deployments.stores.answer_store import KeptAnswer
 
 
 def router(catalog: Catalog) -> APIRouter:

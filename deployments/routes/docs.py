@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from deployments.openapi_page import render
+from deployments.front_end.openapi_page import render
 from deployments.routes.page import content_security_policy
 
 

@@ -6,9 +6,9 @@ import asyncio
 
 from fastapi import APIRouter, Request
 
-from deployments.catalog import Catalog, ServedModel
-from deployments.errors import ApiError
+from deployments.front_end.errors import ApiError
 from deployments.guards.runtime import Guards
+from deployments.models.catalog import Catalog, ServedModel
 
 _CHECK_TIMEOUT_SECONDS = 2.0
 

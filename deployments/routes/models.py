@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from deployments.catalog import Catalog
+from deployments.models.catalog import Catalog
 
 
 def router(catalog: Catalog) -> APIRouter:

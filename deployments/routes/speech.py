@@ -10,14 +10,14 @@ from dataclasses import replace
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
-from deployments import openapi, sse
-from deployments.catalog import Catalog, ServedModel
-from deployments.errors import ApiError, refuse_fault
+from deployments.calls.messages import SpeechCall, usage
+from deployments.calls.speaking import Speech
+from deployments.front_end import openapi, sse
+from deployments.front_end.errors import ApiError, refuse_fault
 from deployments.guards.audit import AuditRecord
-from deployments.messages import SpeechCall, usage
-from deployments.sound import Sound
-from deployments.speaking import Speech
-from deployments.speech_body import SpeechBody
+from deployments.models.catalog import Catalog, ServedModel
+from deployments.speech.body import SpeechBody
+from deployments.speech.sound import Sound
 
 # OpenAI's clients send it with ``with_streaming_response``.
 _CLIENT_STREAMS = ("x-stainless-raw-response", "stream")

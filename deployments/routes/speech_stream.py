@@ -8,10 +8,10 @@ from typing import Any
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from pydantic import ValidationError
 
-from deployments import stream_messages as messages
-from deployments.catalog import Catalog
-from deployments.errors import ApiError
-from deployments.speech_session import SpeechSession
+from deployments.front_end.errors import ApiError
+from deployments.models.catalog import Catalog
+from deployments.speech import stream_messages as messages
+from deployments.speech.session import SpeechSession
 from deployments.validation import first_field
 
 # RFC 6455: policy violation, internal error, try again later.

@@ -11,16 +11,17 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from numpy.typing import NDArray
 
-from deployments import sse, transcript
-from deployments.answer_messages import AnswerCall, CallPart, Clip, TextPiece
 from deployments.audio.reading import AudioError, AudioTooLong, read_audio
-from deployments.catalog import Catalog, ServedModel
-from deployments.conversing import Answer
-from deployments.errors import ApiError
+from deployments.calls.answer_messages import AnswerCall, CallPart, Clip, TextPiece
+from deployments.calls.conversing import Answer
+from deployments.front_end import sse
+from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
-from deployments.silences import Span, spoken_parts
-from deployments.transcript import Joining, Segment
-from deployments.transcription_form import TranscriptionForm
+from deployments.models.catalog import Catalog, ServedModel
+from deployments.transcription import transcript
+from deployments.transcription.form import TranscriptionForm
+from deployments.transcription.silences import Span, spoken_parts
+from deployments.transcription.transcript import Joining, Segment
 
 _PART_SECONDS = 30.0  # of speech at once, as models are trained on
 _MEDIA_TYPES = {"text": "text/plain", "srt": "application/x-subrip", "vtt": "text/vtt"}

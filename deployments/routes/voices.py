@@ -11,10 +11,10 @@ from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response
 
 from deployments.audio.reading import AudioError, AudioTooLong, read_audio
-from deployments.catalog import Catalog, ServedModel
-from deployments.conversing import encode
-from deployments.errors import ApiError
-from deployments.voice_store import StoredVoice, TooManyVoices, VoiceExists
+from deployments.calls.conversing import encode
+from deployments.front_end.errors import ApiError
+from deployments.models.catalog import Catalog, ServedModel
+from deployments.stores.voice_store import StoredVoice, TooManyVoices, VoiceExists
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _FIELDS = {"name", "audio_sample", "file", "consent"}

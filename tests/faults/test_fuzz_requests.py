@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from deployments.stream_messages import CLIENT_MESSAGE
+from deployments.speech.stream_messages import CLIENT_MESSAGE
 from engine_adapter.embedded import EmbeddedRows
 from engine_adapter.families import FAMILIES
 from engine_adapter.request import RequestError, SpeechRequest, resolve

@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import numpy as np
 
-from deployments.answer_messages import AnswerCall, Answered, AnswerEvent, TextPiece
-from deployments.catalog import Catalog, ServedModel
-from deployments.ingress import create_app
-from deployments.messages import Accepted
-from deployments.model_audio import ModelAudio
-from deployments.model_card import ModelCard
+from deployments.calls.answer_messages import AnswerCall, Answered, AnswerEvent, TextPiece
+from deployments.calls.messages import Accepted
+from deployments.front_end.ingress import create_app
+from deployments.models.audio import ModelAudio
+from deployments.models.card import ModelCard
+from deployments.models.catalog import Catalog, ServedModel
 from deployments.settings import ModelSettings, ServiceSettings
 from engine_adapter.families import FAMILIES
 from tests.unit.deployments.stand_in import Events

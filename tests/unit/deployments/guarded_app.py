@@ -10,7 +10,7 @@ import httpx
 from fastapi import FastAPI, Request, WebSocket
 from fastapi.responses import Response, StreamingResponse
 
-from deployments import errors
+from deployments.front_end import errors
 from deployments.guards.keys import hash_key
 from deployments.guards.limits import Decision, LeaseReport, Limiter
 from deployments.guards.runtime import Guards

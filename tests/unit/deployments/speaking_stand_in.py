@@ -5,9 +5,7 @@ from typing import Any
 
 import httpx
 
-from deployments.catalog import Catalog, ServedModel
-from deployments.ingress import create_app
-from deployments.messages import (
+from deployments.calls.messages import (
     Accepted,
     Finished,
     FirstAudio,
@@ -15,7 +13,9 @@ from deployments.messages import (
     SpeechEvent,
     Utterance,
 )
-from deployments.model_card import ModelCard
+from deployments.front_end.ingress import create_app
+from deployments.models.card import ModelCard
+from deployments.models.catalog import Catalog, ServedModel
 from deployments.settings import ServiceSettings
 from tests.unit.deployments.stand_in import Events
 

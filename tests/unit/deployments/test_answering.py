@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deployments.answer_messages import AnswerCall, Answered, CallPart, Clip, TextPiece
-from deployments.answering import Answerer
-from deployments.messages import Accepted, Refused
-from deployments.vocoding import Vocoding
+from deployments.calls.answer_messages import AnswerCall, Answered, CallPart, Clip, TextPiece
+from deployments.calls.messages import Accepted, Refused
+from deployments.replica.answering import Answerer
+from deployments.replica.vocoding import Vocoding
 from engine_adapter.families import FAMILIES
 from engine_adapter.request import Chunk, RequestError, SpeechRequest, resolve
 from vocoder_service.actor import CodecInfo, Decoded

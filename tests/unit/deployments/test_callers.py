@@ -1,6 +1,6 @@
 """A replica learns that whoever asked it has been killed."""
 
-from deployments.callers import Callers
+from deployments.replica.callers import Callers
 
 
 async def test_a_caller_is_there_until_it_is_seen_to_be_gone() -> None:

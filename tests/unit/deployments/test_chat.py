@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from ray.serve.exceptions import BackPressureError
 
-from deployments.answer_messages import Answered, CallPart, Clip, TextPiece
-from deployments.messages import Accepted, Refused
-from deployments.voice_store import StoredVoice
+from deployments.calls.answer_messages import Answered, CallPart, Clip, TextPiece
+from deployments.calls.messages import Accepted, Refused
+from deployments.stores.voice_store import StoredVoice
 from tests.unit.deployments.answering_stand_in import (
     CODES,
     PCM,

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from deployments.cli import main
-from deployments.model_directory import locate
+from deployments.models.directory import locate
 from engine_adapter.spec import StreamSpec
 from tests.reference.documented import documented_family
 

@@ -10,7 +10,7 @@ import pytest
 
 from deployments.audio import wav
 from deployments.audio.reading import read_audio
-from deployments.messages import (
+from deployments.calls.messages import (
     Accepted,
     Refused,
     SpeechCall,

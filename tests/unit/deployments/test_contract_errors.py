@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ray.serve.exceptions import BackPressureError
 
-from deployments.messages import (
+from deployments.calls.messages import (
     Accepted,
     Finished,
     Refused,

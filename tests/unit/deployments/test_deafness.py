@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from deployments.catalog import Catalog, ServedModel
-from deployments.ingress import create_app
-from deployments.model_audio import ModelAudio
-from deployments.model_card import ModelCard
+from deployments.front_end.ingress import create_app
+from deployments.models.audio import ModelAudio
+from deployments.models.card import ModelCard
+from deployments.models.catalog import Catalog, ServedModel
 from deployments.settings import ModelSettings, ServiceSettings
-from deployments.voice_store import StoredVoice
+from deployments.stores.voice_store import StoredVoice
 from engine_adapter.families import FAMILIES
 from engine_adapter.missing_parts import missing_parts
 from tests.unit.deployments.answering_stand_in import SPOKEN, StandIn, tone, wav

@@ -12,13 +12,13 @@ from ray.serve._private.common import TimeStampedValue
 
 from cfg_pairing.admission import Priority
 from cfg_pairing.autoscaling import ReplicaSignals, ScalingPolicy
-from deployments.answer_messages import AnswerCall, CallPart, Clip
 from deployments.autoscaling import signals_of
-from deployments.demand import audio_seconds, demand_of, rows_of
-from deployments.errors import ApiError
+from deployments.calls.answer_messages import AnswerCall, CallPart, Clip
+from deployments.calls.demand import audio_seconds, demand_of, rows_of
+from deployments.calls.messages import SpeechCall, Utterance
+from deployments.front_end.errors import ApiError
+from deployments.guards.priority import priority_of
 from deployments.guards.settings import ClientLimits
-from deployments.messages import SpeechCall, Utterance
-from deployments.priority import priority_of
 from deployments.settings import AutoscalingSettings, ModelSettings
 
 SPEECH = SpeechCall("id", (Utterance("x" * 15), Utterance("y" * 30)), "rms")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deployments.openapi_page import render
+from deployments.front_end.openapi_page import render
 from tests.unit.deployments.speaking_stand_in import StandIn, client
 
 

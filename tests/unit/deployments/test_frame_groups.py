@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deployments.frame_groups import FrameGroups
+from deployments.replica.frame_groups import FrameGroups
 from vocoder_service.windows import WindowSchedule
 
 SCHEDULE = WindowSchedule(first=3, growth=2.0, maximum=8)

@@ -9,8 +9,8 @@ from contextlib import aclosing
 import pytest
 
 from cfg_pairing.admission import AdmissionQueue, Priority
-from deployments.gate import Gate, Pace, Visit
-from deployments.messages import Queued, Refused
+from deployments.calls.messages import Queued, Refused
+from deployments.replica.gate import Gate, Pace, Visit
 from deployments.settings import AdmissionSettings, PrioritySettings
 
 PATIENT = PrioritySettings(weight=1, max_wait_seconds=1000)

@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from safetensors.torch import save_file
 
-from deployments.gpu_memory import (
+from deployments.models.gpu_memory import (
     GpuMemoryError,
     require_room,
     require_vocoder_room,

@@ -10,13 +10,13 @@ import httpx
 import pytest
 from starlette.testclient import TestClient, WebSocketDenialResponse
 
-from deployments.catalog import Catalog
+from deployments.front_end.ingress import create_app
 from deployments.guards.deadline import DeadlinePassed
 from deployments.guards.limits import Limiter
 from deployments.guards.runtime import Guards
 from deployments.guards.settings import ClientLimits, GuardSettings
 from deployments.guards.usage import Usage
-from deployments.ingress import create_app
+from deployments.models.catalog import Catalog
 from deployments.settings import ServiceSettings
 from tests.unit.deployments.guarded_app import (
     BEARER,

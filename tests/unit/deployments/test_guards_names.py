@@ -3,10 +3,10 @@
 import pytest
 from starlette.testclient import TestClient, WebSocketDenialResponse
 
-from deployments.catalog import Catalog
+from deployments.front_end.ingress import create_app
 from deployments.guards.runtime import Guards
 from deployments.guards.settings import GuardSettings
-from deployments.ingress import create_app
+from deployments.models.catalog import Catalog
 from deployments.settings import ServiceSettings
 from tests.unit.deployments.guarded_app import BEARER, InProcess, world
 from tests.unit.deployments.stand_in import error_of

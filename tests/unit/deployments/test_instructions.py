@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from deployments.audio.wav import file as wav_file
-from deployments.catalog import Catalog, ServedModel
-from deployments.ingress import create_app
-from deployments.model_audio import ModelAudio
+from deployments.front_end.ingress import create_app
+from deployments.models.audio import ModelAudio
+from deployments.models.catalog import Catalog, ServedModel
 from deployments.settings import ServiceSettings
-from deployments.voice_store import StoredVoice
+from deployments.stores.voice_store import StoredVoice
 from tests.unit.deployments.speaking_stand_in import CARD, JSON, StandIn, body, client
 from tests.unit.deployments.stand_in import error_of
 

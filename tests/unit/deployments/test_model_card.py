@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from deployments.builder import build
-from deployments.model_audio import ModelAudio
-from deployments.model_card import ModelCard
-from deployments.model_directory import locate
+from deployments.models.audio import ModelAudio
+from deployments.models.card import ModelCard
+from deployments.models.directory import locate
 from deployments.settings import ModelSettings
 from engine_adapter.families import FAMILIES
 from engine_adapter.spec import SpecError

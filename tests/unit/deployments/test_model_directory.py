@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployments.model_directory import find, locate
+from deployments.models.directory import find, locate
 from deployments.settings import ModelSettings
 from engine_adapter.families import FAMILIES
 from engine_adapter.spec import StreamSpec

@@ -9,11 +9,11 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis.core.result import Ok
 from schemathesis.schemas import BaseSchema
 
-from deployments.catalog import Catalog, ServedModel
+from deployments.front_end.ingress import create_app
 from deployments.guards.runtime import Guards
 from deployments.guards.settings import GuardSettings
-from deployments.ingress import create_app
-from deployments.model_card import ModelCard
+from deployments.models.card import ModelCard
+from deployments.models.catalog import Catalog, ServedModel
 from deployments.settings import ServiceSettings
 from tests.unit.deployments.speaking_stand_in import StandIn
 

@@ -22,7 +22,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from selenium import webdriver
 
-from deployments.errors import error_response
+from deployments.front_end.errors import error_response
 from deployments.routes import page as page_route
 from tests.browser import Page, chromium
 

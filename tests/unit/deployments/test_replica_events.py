@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from deployments.beginning import begin
-from deployments.errors import ApiError
+from deployments.calls.beginning import begin
+from deployments.calls.events import Pulse, ReplicaEvents
+from deployments.calls.messages import Accepted, SpeechEvent
+from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
-from deployments.messages import Accepted, SpeechEvent
-from deployments.replica_events import Pulse, ReplicaEvents
 from tests.unit.deployments.stand_in import Events
 
 ACCEPT_SECONDS = 0.05

@@ -17,7 +17,7 @@ from ray.serve._private.common import (
 from ray.serve.request_router import PendingRequest
 
 from cfg_pairing.routing import LoadReport
-from deployments.messages import SpeechCall, Utterance
+from deployments.calls.messages import SpeechCall, Utterance
 from deployments.routing import RowRouter
 
 DEPLOYMENT = DeploymentID("engine", "speechlm")

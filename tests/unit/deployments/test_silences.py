@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.silences import Samples, Span, spoken_parts
+from deployments.transcription.silences import Samples, Span, spoken_parts
 
 RATE = 16000
 

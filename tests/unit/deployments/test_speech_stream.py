@@ -11,10 +11,17 @@ import pytest
 from starlette.testclient import TestClient, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 
-from deployments.catalog import Catalog, ServedModel
-from deployments.ingress import create_app
-from deployments.messages import Accepted, Finished, FirstAudio, Refused, SpeechCall, SpeechEvent
-from deployments.model_card import ModelCard
+from deployments.calls.messages import (
+    Accepted,
+    Finished,
+    FirstAudio,
+    Refused,
+    SpeechCall,
+    SpeechEvent,
+)
+from deployments.front_end.ingress import create_app
+from deployments.models.card import ModelCard
+from deployments.models.catalog import Catalog, ServedModel
 from deployments.settings import ServiceSettings
 
 RATE = 24_000

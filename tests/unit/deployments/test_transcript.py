@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.transcript import Joining, Segment, srt, vtt
+from deployments.transcription.transcript import Joining, Segment, srt, vtt
 
 WORDS = st.lists(st.text("ab \n", max_size=6), max_size=6)
 

@@ -8,8 +8,8 @@ import httpx
 import numpy as np
 import pytest
 
-from deployments.answer_messages import Answered, Clip
-from deployments.messages import Accepted, Refused
+from deployments.calls.answer_messages import Answered, Clip
+from deployments.calls.messages import Accepted, Refused
 from tests.unit.deployments.answering_stand_in import (
     CODES,
     RATE,

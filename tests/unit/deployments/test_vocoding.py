@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from ray.exceptions import RayActorError
 
-from deployments.vocoding import Vocoding
+from deployments.replica.vocoding import Vocoding
 from vocoder_service.actor import CodecInfo, Decoded
 from vocoder_service.windows import WindowSchedule
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deployments.answer_store import AnswerStore, KeptAnswer
-from deployments.database import Database
-from deployments.voice_store import StoredVoice, TooManyVoices, VoiceExists, VoiceStore
+from deployments.stores.answer_store import AnswerStore, KeptAnswer
+from deployments.stores.database import Database
+from deployments.stores.voice_store import StoredVoice, TooManyVoices, VoiceExists, VoiceStore
 
 CODES = np.arange(18, dtype=np.int32).reshape(2, 9)
 ADA = StoredVoice("ada", 100, "recording 7")

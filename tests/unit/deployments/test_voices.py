@@ -7,8 +7,8 @@ import httpx
 import numpy as np
 import pytest
 
-from deployments.catalog import Catalog
-from deployments.ingress import create_app
+from deployments.front_end.ingress import create_app
+from deployments.models.catalog import Catalog
 from tests.unit.deployments.answering_stand_in import CODES, RATE, Front, tone, wav
 from tests.unit.deployments.stand_in import error_of
 from vocoder_service.busy import EncoderBusy

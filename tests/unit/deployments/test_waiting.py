@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from deployments.beginning import begin
-from deployments.errors import ApiError
+from deployments.calls.beginning import begin
+from deployments.calls.messages import Queued, Refused
+from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
-from deployments.messages import Queued, Refused
 from tests.unit.deployments.speaking_stand_in import (
     CARD,
     PCM,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from deployments.errors import ApiError
+from deployments.calls.messages import Refused
+from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
-from deployments.messages import Refused
 from deployments.metrics import emit, requests
 from deployments.metrics.sinks import PrometheusSink
 from tests.unit.deployments.speaking_stand_in import GOOD, StandIn, client

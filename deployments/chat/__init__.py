@@ -1,0 +1,1 @@
+"""Conversations as their clients write them."""

@@ -1,0 +1,265 @@
+"""The body of ``POST /v1/chat/completions``: OpenAI's fields and our extensions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+)
+
+from deployments.audio.formats import AudioFormat
+from deployments.speech.body import VoiceReference
+from deployments.validation import INTEGRAL, Whole
+
+_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+ChatAudioFormat = Literal["wav", "mp3", "flac", "opus", "aac", "pcm16"]
+
+
+def _only(*neutral: Any) -> BeforeValidator:
+    """Of a field that OpenAI has and these models do not: only values that ask for nothing."""
+
+    def check(value: Any) -> Any:
+        if not any(type(value) is type(n) and value == n for n in (None, *neutral)):
+            raise ValueError("is not supported here; leave it out")
+        return value
+
+    return BeforeValidator(check)
+
+
+_Nothing = Annotated[None, _only()]
+_NoList = Annotated[Annotated[list[Any], Field(max_length=0)] | None, _only([])]
+_NoMap = Annotated[Annotated[dict[str, Any], Field(max_length=0)] | None, _only({})]
+_Zero = Annotated[Annotated[float, Field(ge=0, le=0)] | None, _only(0, 0.0)]
+_False = Annotated[Literal[False] | None, _only(False)]
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a text is empty")
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("a text has half of a surrogate pair")
+    return text
+
+
+Text = Annotated[
+    str,
+    Field(min_length=1, json_schema_extra={"pattern": r"\S"}),
+    BeforeValidator(lambda value: _text(value) if isinstance(value, str) else value),
+]
+
+
+class TextPart(BaseModel):
+    """Text of a message."""
+
+    model_config = _STRICT
+
+    type: Literal["text"]
+    text: Text
+
+
+class AudioData(BaseModel):
+    """A whole audio file.
+
+    Attributes:
+        data: base64.
+        format: what the client says it is. The file itself decides.
+    """
+
+    model_config = _STRICT
+
+    data: str = Field(min_length=1)
+    format: str = Field(min_length=1, max_length=16)
+
+
+class AudioPart(BaseModel):
+    """Audio of a user's message."""
+
+    model_config = _STRICT
+
+    type: Literal["input_audio"]
+    input_audio: AudioData
+
+
+class AnswerReference(BaseModel):
+    """Audio that this service made earlier.
+
+    The other keys are those of our own answer; they may stand beside the id and say nothing new.
+    """
+
+    model_config = _STRICT
+
+    id: str = Field(min_length=1, max_length=64)
+    data: str | None = None
+    expires_at: Whole | None = None
+    transcript: str | None = None
+
+
+_Whole = Annotated[Text, Tag("text")]
+_TextParts = Annotated[list[TextPart], Field(min_length=1), Tag("parts")]
+_UserParts = Annotated[
+    list[Annotated[TextPart | AudioPart, Field(discriminator="type")]],
+    Field(min_length=1),
+    Tag("parts"),
+]
+_EITHER = Discriminator(lambda value: "text" if isinstance(value, str) else "parts")
+
+
+class SystemMessage(BaseModel):
+    """What holds for the whole conversation."""
+
+    model_config = _STRICT
+
+    role: Literal["system"]
+    content: Annotated[_Whole | _TextParts, _EITHER]
+    name: _Nothing = None
+
+
+class UserMessage(BaseModel):
+    """What a user said."""
+
+    model_config = _STRICT
+
+    role: Literal["user"]
+    content: Annotated[_Whole | _UserParts, _EITHER]
+    name: _Nothing = None
+
+
+class AssistantMessage(BaseModel):
+    """What the model said. Other keys of our own answers are taken where they are empty."""
+
+    model_config = _STRICT
+
+    role: Literal["assistant"]
+    content: Annotated[_Whole | _TextParts, _EITHER] | None = None
+    audio: AnswerReference | None = None
+    name: _Nothing = None
+    refusal: _Nothing = None
+    annotations: _NoList = None
+    function_call: _Nothing = None
+    tool_calls: _NoList = None
+
+
+Message = Annotated[SystemMessage | UserMessage | AssistantMessage, Field(discriminator="role")]
+
+
+class AudioOptions(BaseModel):
+    """How the answer shall sound."""
+
+    model_config = _STRICT
+
+    voice: str | VoiceReference
+    format: ChatAudioFormat
+
+    @property
+    def voice_id(self) -> str:
+        """The voice, in whichever form it was given."""
+        return self.voice if isinstance(self.voice, str) else self.voice.id
+
+    @property
+    def encoding(self) -> AudioFormat:
+        """The format as our encoders name it."""
+        return "pcm" if self.format == "pcm16" else self.format
+
+
+class StreamOptions(BaseModel):
+    """What a stream has beside the answer."""
+
+    model_config = _STRICT
+
+    include_usage: bool | None = None
+    include_obfuscation: _False = None
+
+
+class TextFormat(BaseModel):
+    """The only format of text there is."""
+
+    model_config = _STRICT
+
+    type: Literal["text"]
+
+
+class ChatBody(BaseModel):
+    """What may be asked. Every field is honoured or refused; an unknown one is refused.
+
+    Attributes:
+        max_completion_tokens, max_tokens: text tokens and frames of audio at most, together.
+        others: OpenAI's, or as in ``engine_adapter.request.SpeechRequest``.
+    """
+
+    model_config = _STRICT
+
+    model: str
+    messages: list[Message] = Field(min_length=1)
+    modalities: list[Literal["text", "audio"]] | None = None
+    audio: AudioOptions | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1), INTEGRAL] | None = None
+    max_tokens: Annotated[int, Field(ge=1), INTEGRAL] | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: Whole | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    cfg_scale: float | None = None
+    top_k: Whole | None = None
+    n: Annotated[Literal[1] | None, _only(1)] = None
+    tools: _NoList = None
+    tool_choice: Annotated[Literal["none", "auto"] | None, _only("none", "auto")] = None
+    parallel_tool_calls: Annotated[bool | None, _only(True, False)] = None
+    functions: _NoList = None
+    function_call: Annotated[Literal["none", "auto"] | None, _only("none", "auto")] = None
+    response_format: Annotated[TextFormat | None, _only({"type": "text"})] = None
+    stop: _NoList = None
+    logprobs: _False = None
+    top_logprobs: _Zero = None
+    logit_bias: _NoMap = None
+    frequency_penalty: _Zero = None
+    presence_penalty: _Zero = None
+    prediction: _Nothing = None
+    reasoning_effort: _Nothing = None
+    verbosity: _Nothing = None
+    web_search_options: _Nothing = None
+    service_tier: Annotated[Literal["auto", "default"] | None, _only("auto", "default")] = None
+    store: _False = None
+    metadata: _NoMap = None
+    user: _Nothing = None
+    safety_identifier: _Nothing = None
+    prompt_cache_key: _Nothing = None
+    prompt_cache_retention: _Nothing = None
+
+    @property
+    def speaks(self) -> bool:
+        """Whether audio is wanted."""
+        return "audio" in (self.modalities or ())
+
+    @property
+    def limit(self) -> int | None:
+        """Tokens of the answer at most."""
+        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+
+    def fault(self) -> tuple[str, str] | None:
+        """A field that does not go with the others, and why; None if all do."""
+        modalities = ["text"] if self.modalities is None else self.modalities
+        if len(set(modalities)) != len(modalities) or "text" not in modalities:
+            return "modalities", 'must be ["text"] or ["text", "audio"]'
+        if self.speaks and self.audio is None:
+            return "audio", "is required with audio among the modalities: a voice and a format"
+        if not self.speaks and self.audio is not None:
+            return "audio", "goes with audio among the modalities"
+        if self.audio is not None and self.stream and self.audio.format != "pcm16":
+            return "audio", "format must be pcm16 in a stream"
+        if self.stream_options is not None and not self.stream:
+            return "stream_options", "goes with a stream"
+        if self.max_tokens is not None and self.max_completion_tokens is not None:
+            return "max_tokens", "is the old name of max_completion_tokens; give one of them"
+        if self.messages[-1].role != "user":
+            return "messages", "the last message must be the user's"
+        for message in self.messages:
+            if isinstance(message, AssistantMessage) and message.content is message.audio is None:
+                return "messages", "an assistant's message has neither content nor audio"
+        return None

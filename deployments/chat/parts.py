@@ -1,0 +1,137 @@
+"""From the messages of a conversation to the parts of a prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Iterable
+
+from deployments.audio.reading import AudioError, read_audio
+from deployments.calls.answer_messages import CallPart, Clip
+from deployments.chat.body import (
+    AssistantMessage,
+    AudioData,
+    AudioPart,
+    ChatBody,
+    Message,
+    TextPart,
+)
+from deployments.front_end.errors import ApiError
+from deployments.models.catalog import Catalog, ServedModel
+from deployments.stores.answer_store import AnswerStore
+
+_MOST_CLIPS = 16  # each is decoded by a process of its own
+_PARAM = "messages"
+
+
+async def parts_of(body: ChatBody, model: ServedModel, catalog: Catalog) -> tuple[CallPart, ...]:
+    """The parts, files decoded and references looked up; the voice, if recorded, in front.
+
+    Raises:
+        ApiError: 400, over a limit, or a file or reference that cannot be used; 404, a
+            reference to audio, or a voice, that does not exist (any more).
+    """
+    _check_limits(body, model, catalog)
+    parts: list[CallPart] = []
+    if body.audio is not None:
+        speaker = await catalog.voices.speaker(model, body.audio.voice_id, "audio")
+        if speaker is not None:
+            parts.append(CallPart("system", "speaker", speaker))
+    seconds = catalog.service.max_audio_seconds
+    for index, message in enumerate(body.messages):
+        where = f"{_PARAM}[{index}]"
+        if isinstance(message, AssistantMessage):
+            parts += await _said(message, model, catalog.answers, where)
+            continue
+        for content in _contents(message):
+            if isinstance(content, AudioPart):
+                clip = await _clip(content.input_audio, model, seconds, where)
+                seconds -= len(clip.samples) / _rate(model)
+                parts.append(CallPart(message.role, "audio", clip))
+            else:
+                parts.append(CallPart(message.role, "text", content.text))
+    return tuple(parts)
+
+
+def texts_of(body: ChatBody) -> str:
+    """All that was written, for the audit log."""
+    return "\n".join(
+        content.text
+        for message in body.messages
+        for content in _contents(message)
+        if isinstance(content, TextPart)
+    )
+
+
+def _contents(message: Message) -> Iterable[TextPart | AudioPart]:
+    if message.content is None:
+        return []
+    if isinstance(message.content, str):
+        return [TextPart(type="text", text=message.content)]
+    return message.content
+
+
+def _check_limits(body: ChatBody, model: ServedModel, catalog: Catalog) -> None:
+    contents = [content for message in body.messages for content in _contents(message)]
+    characters = sum(len(content.text) for content in contents if isinstance(content, TextPart))
+    most = catalog.service.max_chat_characters
+    if characters > most:
+        raise _error(f"{characters} characters are too many; at most {most} are possible")
+    clips = sum(isinstance(content, AudioPart) for content in contents)
+    if clips:
+        model.require("understands_audio", param=_PARAM)
+    if clips > _MOST_CLIPS:
+        raise _error(f"{clips} pieces of audio are too many; at most {_MOST_CLIPS} are possible")
+
+
+async def _said(
+    message: AssistantMessage, model: ServedModel, answers: AnswerStore, where: str
+) -> list[CallPart]:
+    parts = [
+        CallPart("assistant", "text", content.text)
+        for content in _contents(message)
+        if isinstance(content, TextPart)
+    ]
+    if message.audio is None:
+        return parts
+    kept = await asyncio.to_thread(answers.find, message.audio.id)
+    if kept is None:
+        raise ApiError(
+            404,
+            f"{where}: audio {message.audio.id!r} does not exist, or has expired",
+            param=_PARAM,
+            code="audio_not_found",
+        )
+    if kept.model != model.card.id:
+        raise _error(f"its audio was made by {kept.model}, not by {model.card.id}", where)
+    if not parts and kept.transcript.strip():
+        parts.append(CallPart("assistant", "text", kept.transcript))
+    if len(kept.codes):
+        parts.append(CallPart("assistant", "audio", kept.codes))
+    return parts
+
+
+async def _clip(audio: AudioData, model: ServedModel, seconds: float, where: str) -> Clip:
+    if seconds <= 0:
+        raise _error("has more audio than is possible", where)
+    try:
+        data = base64.b64decode(audio.data, validate=True)
+    except binascii.Error as error:
+        raise _error(f"input_audio.data is not base64: {error}", where) from error
+    try:
+        samples = await asyncio.to_thread(
+            read_audio, data, sample_rate=_rate(model), max_seconds=seconds
+        )
+    except AudioError as error:
+        raise _error(f"its audio {error}", where) from error
+    return Clip(samples)
+
+
+def _rate(model: ServedModel) -> int:
+    assert model.card.audio is not None
+    return model.card.audio.sample_rate
+
+
+def _error(message: str, where: str = _PARAM) -> ApiError:
+    return ApiError(400, f"{where}: {message}", param=_PARAM)

@@ -1,0 +1,1 @@
+"""What every HTTP request meets, whatever it asks for."""

@@ -1,0 +1,168 @@
+"""The models that are served, as the API names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from deployments.calls.conversing import AnsweringEngines
+from deployments.calls.messages import Utterance
+from deployments.calls.speaking import Engines
+from deployments.front_end.errors import ApiError
+from deployments.models.card import ModelCard
+from deployments.settings import ServiceSettings
+from deployments.stores.answer_store import AnswerStore
+from deployments.stores.database import Database
+from deployments.stores.voice_store import VoiceStore
+from deployments.stores.voices import Voices
+from deployments.text import splitting
+from deployments.text.english import normalize_with_report
+from engine_adapter.spec import BY_EAR, Ability
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A model and its engines.
+
+    Attributes:
+        answering: the same engines; None if nothing but speech is asked of them.
+    """
+
+    card: ModelCard
+    engines: Engines
+    answering: AnsweringEngines | None = None
+
+    def require(self, ability: Ability, param: str = "model") -> None:
+        """
+        Args:
+            param: the field that asks for it.
+
+        Raises:
+            ApiError: 400, the model has not this ability.
+        """
+        if ability not in self.card.abilities:
+            card = self.card
+            message = f"{param}: {card.id} lacks the ability {ability!r}"
+            if ability in BY_EAR and card.deafness is not None:
+                message += f" ({card.deafness})"
+            message += f"; it has {', '.join(card.abilities)}"
+            raise ApiError(400, message, param=param, code="ability_missing")
+
+    def guidance(self, cfg_scale: float | None) -> float:
+        """The guidance scale of a request for audio; above 1 it is guided.
+
+        Args:
+            cfg_scale: None if the request does not say.
+        """
+        return self.card.cfg_scale if cfg_scale is None else cfg_scale
+
+    def require_instructions(self, instructions: str | None, *, recorded: bool) -> None:
+        """
+        Args:
+            instructions: how to speak; None: nothing is asked.
+            recorded: whether it shall speak with a recorded voice.
+
+        Raises:
+            ApiError: 400, the model cannot do as it is asked.
+        """
+        if instructions is None:
+            return
+        param = "instructions"
+        self.require("takes_instructions", param)
+        if recorded:
+            raise ApiError(400, f"{param}: do not go with a recorded voice", param=param)
+
+    def utterances(self, text: str, *, normalized: bool) -> tuple[Utterance, ...]:
+        """``input`` as the model gets to read it, in pieces that it speaks well.
+
+        Args:
+            normalized: whether the model's normalizer, if it has one, is used.
+
+        Raises:
+            ApiError: 400, some of it, or all, has no words.
+        """
+        words = self._words(text) if normalized else text
+        if not any(character.isalnum() for character in words):
+            raise ApiError(400, "input: there is nothing in it to speak", param="input")
+        limit = self.card.utterance_characters
+        if limit is None:
+            return (Utterance(words),)
+        parts = splitting.split(words, limit)
+        return tuple(Utterance(part.text, float(part.pause)) for part in parts)
+
+    def rewrite(self, part: splitting.Utterance, *, normalized: bool) -> tuple[Utterance, ...]:
+        """One utterance of a text that arrives in pieces, as the model gets to read it.
+
+        Returns:
+            None, one, or several if its words are longer than what the model speaks well.
+
+        Raises:
+            ApiError: 400, some of it has no words.
+        """
+        words = self._words(part.text) if normalized else part.text
+        limit = self.card.utterance_characters or len(words)
+        return tuple(
+            Utterance(each.text, float(each.pause))
+            for each in splitting.rewritten(part, words, max(1, limit))
+        )
+
+    def _words(self, text: str) -> str:
+        if self.card.normalizer == "none":
+            return text
+        normalized = normalize_with_report(text)
+        if normalized.unspeakable:
+            named = ", ".join(map(repr, normalized.unspeakable[:3]))
+            raise ApiError(400, f"input: {self.card.id} cannot speak {named}", param="input")
+        return normalized.text
+
+
+class Catalog:
+    """Models by id.
+
+    Attributes:
+        created: Unix time in seconds at which this catalog was deployed.
+        voices: of the models and of clients.
+        answers: whose audio a conversation may refer to.
+    """
+
+    def __init__(
+        self, models: Sequence[ServedModel], service: ServiceSettings, created: int
+    ) -> None:
+        self.service = service
+        self.created = created
+        database = Database(Path(service.store).absolute())
+        self.voices = Voices(VoiceStore(database, service.max_voices), service)
+        self.answers = AnswerStore(database, service.answer_seconds, service.max_answers)
+        self._models = {model.card.id: model for model in models}
+
+    def __iter__(self) -> Iterator[ServedModel]:
+        return iter(self._models.values())
+
+    def require_duration(self, seconds: float | None) -> None:
+        """
+        Raises:
+            ApiError: 400, so much audio may not be asked for.
+        """
+        most = self.service.max_duration_seconds
+        if seconds is not None and seconds > most:
+            raise ApiError(
+                400,
+                f"max_duration_seconds: at most {most:g} is possible",
+                param="max_duration_seconds",
+            )
+
+    def model(self, model_id: str) -> ServedModel:
+        """
+        Raises:
+            ApiError: 404, there is no such model.
+        """
+        try:
+            return self._models[model_id]
+        except KeyError:
+            raise ApiError(
+                404,
+                f"model {model_id!r} does not exist; there is {', '.join(self._models)}",
+                param="model",
+                code="model_not_found",
+            ) from None

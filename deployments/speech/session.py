@@ -1,0 +1,262 @@
+"""One conversation over ``/v1/audio/speech/stream``: text in pieces, audio as it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cfg_pairing.admission import Priority
+from deployments.audio.joining import Joiner
+from deployments.audio.pcm import BYTES_PER_SAMPLE
+from deployments.calls.answer_messages import Codes
+from deployments.calls.messages import Finished, SpeechCall, Utterance
+from deployments.calls.speaking import Speech
+from deployments.front_end.errors import ApiError, refuse_fault
+from deployments.guards.audit import AuditRecord
+from deployments.models.catalog import Catalog
+from deployments.speech import stream_messages as messages
+from deployments.speech.sound import Sound
+from deployments.text import splitting
+from deployments.text.incremental import TextStream
+from engine_adapter.request import FinishReason, draw_seed
+
+# The first utterance may end with a clause: whoever listens hears something sooner.
+_FIRST_CHARACTERS = 24
+_LONGEST_UTTERANCE = 400  # characters, of models that do not say
+_ATTEMPTS = 10  # to find a replica with room, in the middle of a conversation
+
+
+@dataclass
+class _Passage:
+    """Audio from ``started`` to ``done``."""
+
+    sound: Sound
+    joiner: Joiner
+    sample_rate: int
+    samples: int = 0  # at the codec's rate
+    finish_reason: FinishReason = "stop"
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def count(self, finished: Finished) -> None:
+        self.input_tokens += finished.input_tokens
+        self.output_tokens += finished.output_tokens
+        if finished.finish_reason == "length":
+            self.finish_reason = "length"
+
+
+class SpeechSession:
+    """Speaks what ``add`` is given, in order, as long as ``speak`` runs.
+
+    The seed of an utterance follows from its place alone, not from when its text came.
+    """
+
+    @classmethod
+    async def open(
+        cls,
+        options: messages.Start,
+        catalog: Catalog,
+        request_id: str,
+        audit: AuditRecord,
+        priority: Priority,
+        send_json: Callable[[dict[str, Any]], Awaitable[None]],
+        send_bytes: Callable[[bytes], Awaitable[None]],
+    ) -> SpeechSession:
+        """
+        Raises:
+            ApiError: there is no such model or voice, or a limit is passed.
+        """
+        speaker = await catalog.voices.speaker(catalog.model(options.model), options.voice_id)
+        return cls(options, catalog, speaker, request_id, audit, priority, send_json, send_bytes)
+
+    def __init__(
+        self,
+        options: messages.Start,
+        catalog: Catalog,
+        speaker: Codes | None,
+        request_id: str,
+        audit: AuditRecord,
+        priority: Priority,
+        send_json: Callable[[dict[str, Any]], Awaitable[None]],
+        send_bytes: Callable[[bytes], Awaitable[None]],
+    ) -> None:
+        """
+        Args:
+            speaker: codes of a recorded voice.
+
+        Raises:
+            ApiError: there is no such model, or a limit is passed.
+        """
+        self._speaker = speaker
+        self._model = catalog.model(options.model)
+        self._model.require_instructions(options.instructions, recorded=speaker is not None)
+        refuse_fault(options.fault())
+        catalog.require_duration(options.max_duration_seconds)
+        self._options = options
+        self._limits = catalog.service
+        self._request_id = request_id
+        self._audit = audit
+        self._priority = priority
+        self._send_json = send_json
+        self._send_bytes = send_bytes
+        self._seed = draw_seed() if options.seed is None else options.seed
+        self._index = 0  # of the next utterance
+        self.forget()
+        audit.model, audit.voice, audit.seed = options.model, options.voice_id, self._seed
+        audit.cfg_scale = self._model.guidance(options.cfg_scale)
+        audit.input_characters = 0
+
+    def forget(self) -> None:
+        """Drops all text that was not spoken. ``speak`` must not be running."""
+        longest = self._model.card.utterance_characters or _LONGEST_UTTERANCE
+        self._text = TextStream(longest, min(_FIRST_CHARACTERS, longest))
+        self._waiting: deque[Utterance] = deque()
+        self._flushed = False  # ``done`` is due once nothing waits
+        self._ending = False
+        self._passage: _Passage | None = None
+        self._pause = 0.0  # seconds, behind the last utterance
+        self._news = asyncio.Event()
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to speak."""
+        return not self._waiting and not self._flushed and self._passage is None
+
+    def add(self, text: str) -> None:
+        """Takes the next piece of the text.
+
+        Raises:
+            ApiError: 400, some of it cannot be spoken, the rest is; or too much waits, and
+                nothing is taken.
+        """
+        most = self._limits.max_input_characters
+        if sum(len(utterance.text) for utterance in self._waiting) + len(text) > most:
+            raise ApiError(
+                400, f"text: more than {most} characters wait to be spoken", param="text"
+            )
+        self._audit.input_characters = (self._audit.input_characters or 0) + len(text)
+        self._audit.text = (self._audit.text or "") + text
+        self._enqueue(self._text.push(text))
+
+    def flush(self, *, end: bool) -> None:
+        """Takes the text to end here: speaks all of it, then says ``done``.
+
+        Args:
+            end: ``speak`` is to return then.
+
+        Raises:
+            ApiError: 400, some of it cannot be spoken; the rest is.
+        """
+        self._flushed = True
+        self._ending = self._ending or end
+        self._enqueue(self._text.flush())
+
+    def _enqueue(self, parts: list[splitting.Utterance]) -> None:
+        errors = []
+        for part in parts:
+            if not splitting.speakable(part.text):
+                continue  # signs on their own, a picture behind the last sentence
+            try:
+                words = self._model.rewrite(part, normalized=self._options.normalize)
+                self._waiting.extend(words)
+            except ApiError as error:
+                errors.append(error)
+        self._news.set()
+        if errors:
+            raise errors[0]
+
+    async def speak(self) -> None:
+        """Speaks what there is, then waits for more, until the end.
+
+        Raises:
+            ApiError: an utterance was refused, or failed.
+        """
+        while not self._ending or self._flushed:
+            await self._news.wait()
+            self._news.clear()
+            while self._waiting:
+                await self._utterance(self._waiting.popleft())
+            if self._flushed:
+                await self._done()
+
+    async def _utterance(self, utterance: Utterance) -> None:
+        index, self._index = self._index, self._index + 1
+        seconds = self._seconds_left()
+        if seconds is not None and seconds <= 0:
+            assert self._passage is not None
+            self._passage.finish_reason = "length"
+            return
+        call = self._options.call(
+            self._request_id, (utterance,), seed=self._seed, first_index=index, seconds=seconds
+        )
+        if self._passage is None:
+            self._audit.asked = time.monotonic()
+        speech = await self._begin(
+            replace(call, speaker=self._speaker, priority=self._priority, trace=self._audit.trace)
+        )
+        try:
+            if self._passage is None:
+                self._passage = await self._start(speech.accepted.sample_rate)
+            else:
+                await self._play(self._passage, self._passage.joiner.end_utterance(self._pause))
+            passage = self._passage
+            await self._send_json(messages.spoken(index, utterance.text))
+            async for pcm in speech.pcm():
+                await self._play(passage, passage.joiner.piece(pcm))
+        finally:
+            if speech.finished is None:
+                speech.cancel()
+        assert speech.finished is not None
+        passage.count(speech.finished)
+        self._pause = utterance.pause
+
+    async def _begin(self, call: SpeechCall) -> Speech:
+        limits = self._limits
+        for attempt in range(_ATTEMPTS):
+            try:
+                return await Speech.begin(
+                    self._model.engines,
+                    call,
+                    limits.accept_timeout_seconds,
+                    limits.retry_after_seconds,
+                    self._audit,
+                )
+            except ApiError as error:
+                if error.status != 429 or attempt + 1 == _ATTEMPTS:
+                    raise
+                await asyncio.sleep(limits.retry_after_seconds)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _start(self, codec_rate: int) -> _Passage:
+        sound = Sound(self._options, codec_rate, streamed=True)
+        await self._send_json(messages.started(self._seed, sound.sample_rate, sound.media_type))
+        return _Passage(sound, Joiner(codec_rate), codec_rate)
+
+    async def _play(self, passage: _Passage, pcm: bytes) -> None:
+        passage.samples += len(pcm) // BYTES_PER_SAMPLE
+        if encoded := passage.sound.piece(pcm):
+            await self._send_bytes(encoded)
+
+    async def _done(self) -> None:
+        """Ends the passage; one without anything to speak ends too."""
+        passage, self._passage = self._passage, None
+        self._flushed = False
+        if passage is None:
+            await self._send_json(messages.done("stop", 0, 0))
+            return
+        await self._play(passage, passage.joiner.finish())
+        if encoded := passage.sound.finish():
+            await self._send_bytes(encoded)
+        await self._send_json(
+            messages.done(passage.finish_reason, passage.input_tokens, passage.output_tokens)
+        )
+
+    def _seconds_left(self) -> float | None:
+        most = self._options.max_duration_seconds
+        if most is None or self._passage is None:
+            return most
+        return most - self._passage.samples / self._passage.sample_rate

@@ -1,0 +1,1 @@
+"""What is kept on disk for clients: recorded voices, and answers for later turns."""

@@ -1,0 +1,1 @@
+"""Transcriptions as their clients ask for them, and what they get."""
