@@ -180,22 +180,24 @@ def test_streaming_does_not_keep_what_it_has_sent(audio_format: AudioFormat) -> 
     made = encoder(audio_format, 24_000, streamed=True)
     second = voice(24_000, 24_000).tobytes()
 
-    def bytes_after(seconds: int) -> tuple[int, int]:
+    def bytes_after(seconds: int) -> NDArray[np.int64]:
         """Python's, and the whole process's."""
         sent = sum(len(made.encode(second)) for _ in range(seconds))
         assert sent
         gc.collect()
         pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return tracemalloc.get_traced_memory()[0], pages * resource.getpagesize()
+        return np.array([tracemalloc.get_traced_memory()[0], pages * resource.getpagesize()])
 
     tracemalloc.start()
     try:
-        early = bytes_after(3)
-        later = bytes_after(40)
+        bytes_after(3)
+        grown = np.diff([bytes_after(40) for _ in range(4)], axis=0)
     finally:
         tracemalloc.stop()
-    assert later[0] - early[0] < 50_000  # 40 s are 240 kB and more, in any of the formats
-    assert later[1] - early[1] < 1_500_000  # as PCM they are 1.9 MB
+    # What is kept is kept each time; an allocator takes more now and then.
+    python, process = grown.min(axis=0)
+    assert python < 50_000  # 40 s are 240 kB and more, in any of the formats
+    assert process < 1_000_000  # as PCM they are 1.9 MB
     made.finish()
 
 
