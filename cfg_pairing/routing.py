@@ -3,8 +3,8 @@
 Room is counted in rows, since a guided request takes two, and in KV memory, whichever is
 scarcer. A replica reports what it has every second or so. In between a router goes by what
 it has sent and what has ended: without that, a burst would all go to the same replica. Several
-routers see each other through the reports. A replica that no longer reports while others do is
-chosen last: it may be dead, and the dead have all their rows free.
+routers see each other through the reports. A replica that says that its engine is dead, or that no
+longer reports while others do, is chosen last: the dead have all their rows free.
 
 Requests that begin alike are sent to the same replica, which has the beginning in its prefix
 cache, as long as that replica is not much fuller than the emptiest: a row is busy for some 250
@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 
 REQUEST_STEPS = 250
 """Rows an average request writes; of how many saved ones a row of imbalance is worth."""
-_INTENT_SECONDS = 2.0  # from the choice of a replica to its answer
+_INTENT_SECONDS = 2.0  # from the choice of a replica to its answer, which may already be the end
 _SILENT_SECONDS = 2.5  # without a report, while others report
 
 ReplicaKey = TypeVar("ReplicaKey", bound=Hashable)
@@ -52,12 +52,14 @@ class LoadReport:
         rows: needed by all requests that it has, those that wait included.
         capacity: rows of a step.
         kv_share: of the KV cache that is in use, 0 to 1.
+        lives: its engine answers.
     """
 
     serial: int
     rows: int
     capacity: int
     kv_share: float
+    lives: bool = True
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,13 @@ class Load:
     """What is believed of a replica now, as in ``LoadReport``.
 
     Attributes:
-        silent: it has stopped to report.
+        doubtful: it has stopped to report, or says that its engine is dead.
     """
 
     rows: float
     capacity: int
     kv_share: float
-    silent: bool = False
+    doubtful: bool = False
 
     def pressure(self, more: int) -> float:
         """Use of the scarcer of rows and KV memory with ``more`` rows; 1 is full."""
@@ -103,6 +105,7 @@ class Loads(Generic[ReplicaKey]):
         self._capacity = capacity
         self._replicas: dict[ReplicaKey, _Replica] = {}
         self._intents: dict[Hashable, tuple[ReplicaKey, int, float]] = {}
+        self._ended_early: dict[tuple[ReplicaKey, str], float] = {}
 
     def retain(self, replicas: Iterable[ReplicaKey]) -> None:
         """Forgets all others, and knows these."""
@@ -117,7 +120,7 @@ class Loads(Generic[ReplicaKey]):
         known = self._replicas.setdefault(replica, _Replica())
         if known.report is None or known.report.serial != report.serial:
             known.report, known.heard = report, now
-            known.sent_then = known.sent + self._intended(replica)
+            known.sent_then = known.sent + self._intended(replica, now)
 
     def intend(self, request: Hashable, replica: ReplicaKey, rows: int, now: float) -> None:
         """A request is about to be sent; it counts until ``routed``, for two seconds at most.
@@ -125,42 +128,52 @@ class Loads(Generic[ReplicaKey]):
         Args:
             request: whatever tells it from others; a second choice replaces the first.
         """
-        self._intents = {
-            key: intent
-            for key, intent in self._intents.items()
-            if now - intent[2] < _INTENT_SECONDS
-        }
-        self._intents[request] = (replica, rows, now)
+        fresh = {k: i for k, i in self._intents.items() if now - i[2] < _INTENT_SECONDS}
+        self._intents = fresh | {request: (replica, rows, now)}
 
     def routed(self, request: Hashable, replica: ReplicaKey, request_id: str, rows: int) -> None:
-        """A replica has taken a request."""
+        """A replica has taken a request, and may even be done with it."""
         self._intents.pop(request, None)
+        if self._ended_early.pop((replica, request_id), None) is not None:
+            return
         known = self._replicas.setdefault(replica, _Replica())
         known.in_flight.setdefault(request_id, []).append(rows)
 
-    def completed(self, replica: ReplicaKey, request_id: str) -> None:
-        """A request has ended. One that was never taken, or whose replica is gone, is nothing."""
+    def completed(self, replica: ReplicaKey, request_id: str, now: float) -> None:
+        """A request has ended.
+
+        Serve may say so before it says that the replica has taken it: a refusal is short. It also
+        says so of requests that the replica never took.
+        """
         known = self._replicas.get(replica)
         if known is None or request_id not in known.in_flight:
+            early = self._ended_early.items()
+            fresh = {key: then for key, then in early if now - then < _INTENT_SECONDS}
+            self._ended_early = fresh | {(replica, request_id): now}
             return
         rows = known.in_flight[request_id]
         rows.pop(0)
         if not rows:
             del known.in_flight[request_id]
 
-    def load(self, replica: ReplicaKey) -> Load:
+    def load(self, replica: ReplicaKey, now: float) -> Load:
         """The report, corrected by what was sent and has ended since."""
         known = self._replicas.get(replica, _Replica())
-        sent = known.sent + self._intended(replica)
+        sent = known.sent + self._intended(replica, now)
         if known.report is None:
             return Load(sent, self._capacity, 0.0)
         rows = max(sent, known.report.rows + sent - known.sent_then)
         kv = known.report.kv_share * rows / known.report.rows if known.report.rows else 0.0
         latest = max(each.heard for each in self._replicas.values() if each.report is not None)
-        return Load(rows, known.report.capacity, kv, latest - known.heard > _SILENT_SECONDS)
+        doubtful = not known.report.lives or latest - known.heard > _SILENT_SECONDS
+        return Load(rows, known.report.capacity, kv, doubtful)
 
-    def _intended(self, replica: ReplicaKey) -> int:
-        return sum(rows for key, rows, _ in self._intents.values() if key == replica)
+    def _intended(self, replica: ReplicaKey, now: float) -> int:
+        return sum(
+            rows
+            for key, rows, since in self._intents.values()
+            if key == replica and now - since < _INTENT_SECONDS
+        )
 
 
 def rank(loads: Mapping[str, Load], demand: Demand, request_id: str) -> list[str]:
@@ -173,14 +186,14 @@ def rank(loads: Mapping[str, Load], demand: Demand, request_id: str) -> list[str
     pressures = {replica: load.pressure(demand.rows) for replica, load in loads.items()}
 
     def order(replica: str) -> tuple[bool, float, bytes]:
-        return loads[replica].silent, pressures[replica], _draw(request_id.encode(), replica)
+        return loads[replica].doubtful, pressures[replica], _draw(request_id.encode(), replica)
 
     ranked = sorted(loads, key=order)
     if demand.prefix is None or not ranked:
         return ranked
     prefix = demand.prefix
     home = max(ranked, key=lambda replica: _draw(prefix, replica))
-    if loads[home].silent:
+    if loads[home].doubtful:
         return ranked
     excess = (pressures[home] - pressures[ranked[0]]) * loads[home].capacity
     if excess <= demand.prefix_rows / REQUEST_STEPS:

@@ -53,12 +53,13 @@ class RowRouter(FIFOMixin, RequestRouter):
         """All of them, each for itself, the best first. Serve passes over those that are full."""
         self._hear(candidate_replicas)
         by_id = {replica.replica_id.unique_id: replica for replica in candidate_replicas}
-        loads = {key: self._loads.load(key) for key in by_id}
+        now = time.monotonic()
+        loads = {key: self._loads.load(key, now) for key in by_id}
         demand = self._demand(pending_request)
         request_id = "" if pending_request is None else pending_request.metadata.request_id
         ranked = rank(loads, demand, request_id)
         if pending_request is not None and ranked and demand.rows:
-            self._loads.intend(id(pending_request), ranked[0], demand.rows, time.monotonic())
+            self._loads.intend(id(pending_request), ranked[0], demand.rows, now)
         return [[by_id[key]] for key in ranked]
 
     def on_request_routed(
@@ -74,7 +75,7 @@ class RowRouter(FIFOMixin, RequestRouter):
 
     def on_request_completed(self, replica_id: ReplicaID, internal_request_id: str) -> None:
         """Counts them no longer."""
-        self._loads.completed(replica_id.unique_id, internal_request_id)
+        self._loads.completed(replica_id.unique_id, internal_request_id, time.monotonic())
 
     def _hear(self, replicas: list[RunningReplica]) -> None:
         now = time.monotonic()

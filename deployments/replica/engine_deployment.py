@@ -213,13 +213,16 @@ class EngineReplica:
 
     async def record_routing_stats(self) -> dict[str, Any]:
         """A ``LoadReport`` for the routers; Serve asks every second."""
-        engine, queue = await self._engine.stats(), self._gate.queue
-        total = engine.get("blocks_total", 0)
+        queue, kv_share, lives = self._gate.queue, 0.0, True
+        try:
+            engine = await self._engine.stats()
+        except EngineUnavailable:
+            lives = False
+        else:
+            total = engine.get("blocks_total", 0)
+            kv_share = engine["blocks_in_use"] / total if total else 0.0
         report = LoadReport(
-            serial=next(self._reports),
-            rows=queue.wanted_rows(),
-            capacity=queue.rows,
-            kv_share=engine["blocks_in_use"] / total if total else 0.0,
+            next(self._reports), queue.wanted_rows(), queue.rows, kv_share, lives=lives
         )
         return asdict(report)
 

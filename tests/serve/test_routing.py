@@ -106,7 +106,7 @@ async def test_a_guided_mix_loads_both_evenly(pair: Service, replicas: Replicas)
             asyncio.create_task(
                 ask(http, seed=i, cfg_scale=1 if i % 3 == 0 else 2, max_duration_seconds=1 + i % 4)
             )
-            for i in range(30)
+            for i in range(90)
         ]
         while not all(task.done() for task in asked):
             rows = [report["rows"] for report in await replicas.in_thread()]
@@ -115,7 +115,7 @@ async def test_a_guided_mix_loads_both_evenly(pair: Service, replicas: Replicas)
                 differences.append(abs(rows[0] - rows[1]))
             await asyncio.sleep(0.1)
         answers = [task.result() for task in asked]
-    assert [answer.status for answer in answers] == [200] * 30
+    assert [answer.status for answer in answers] == [200] * 90
     assert max(totals) > 2 * ROWS
     assert len(differences) >= 5
     assert mean(differences) <= 4

@@ -90,6 +90,19 @@ async def test_a_request_counts_until_it_has_ended(
     assert await choose(router, replicas, pending("3", None)) == "a"
 
 
+async def test_refusals_that_end_at_once_leave_nothing(
+    router: RowRouter, replicas: list[Replica]
+) -> None:
+    """Serve tells of an end when it comes, and of the beginning when the front end gets there."""
+    for number in range(10):
+        request = pending(str(number))
+        router.on_request_completed(replicas[0].replica_id, f"internal {number}")
+        router.on_request_routed(request, replicas[0].replica_id, None)
+    for other in replicas[1:]:
+        router.on_request_routed(pending(other.name), other.replica_id, None)
+    assert await choose(router, replicas, pending("next", None)) == "a"
+
+
 async def test_a_recorded_voice_stays_where_it_is(
     router: RowRouter, replicas: list[Replica]
 ) -> None:
@@ -101,7 +114,7 @@ async def test_a_recorded_voice_stays_where_it_is(
 async def test_questions_take_no_rows(router: RowRouter, replicas: list[Replica]) -> None:
     for i in range(9):
         await choose(router, replicas[:1], pending(str(i), None))
-    assert router._loads.load("a").rows == 0
+    assert router._loads.load("a", now=0).rows == 0
 
 
 async def test_without_a_request_all_are_ranked(router: RowRouter, replicas: list[Replica]) -> None:
