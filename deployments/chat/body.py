@@ -18,6 +18,7 @@ from deployments.speech.body import VoiceReference
 from deployments.validation import INTEGRAL, Whole
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+_MOST_MESSAGES = 1024
 ChatAudioFormat = Literal["wav", "mp3", "flac", "opus", "aac", "pcm16"]
 
 
@@ -195,7 +196,7 @@ class ChatBody(BaseModel):
     model_config = _STRICT
 
     model: str
-    messages: list[Message] = Field(min_length=1)
+    messages: list[Message] = Field(min_length=1, max_length=_MOST_MESSAGES)
     modalities: list[Literal["text", "audio"]] | None = None
     audio: AudioOptions | None = None
     max_completion_tokens: Annotated[int, Field(ge=1), INTEGRAL] | None = None

@@ -19,9 +19,9 @@ from deployments.chat.body import (
 )
 from deployments.front_end.errors import ApiError
 from deployments.models.catalog import Catalog, ServedModel
-from deployments.stores.answer_store import AnswerStore
+from deployments.stores.answer_store import KeptAnswer
 
-_MOST_CLIPS = 16  # each is decoded by a process of its own
+_MOST_CLIPS = 16  # each is decoded by a process of its own, or read from the store
 _PARAM = "messages"
 
 
@@ -33,6 +33,7 @@ async def parts_of(body: ChatBody, model: ServedModel, catalog: Catalog) -> tupl
             reference to audio, or a voice, that does not exist (any more).
     """
     _check_limits(body, model, catalog)
+    kept = await _referred_to(body, model, catalog)
     parts: list[CallPart] = []
     if body.audio is not None:
         speaker = await catalog.voices.speaker(model, body.audio.voice_id, "audio")
@@ -42,7 +43,11 @@ async def parts_of(body: ChatBody, model: ServedModel, catalog: Catalog) -> tupl
     for index, message in enumerate(body.messages):
         where = f"{_PARAM}[{index}]"
         if isinstance(message, AssistantMessage):
-            parts += await _said(message, model, catalog.answers, where)
+            parts += _said(message, kept)
+            if message.audio is not None:
+                seconds -= _seconds(kept[message.audio.id], model)
+                if seconds < 0:
+                    raise _too_long(where)
             continue
         for content in _contents(message):
             if isinstance(content, AudioPart):
@@ -51,6 +56,7 @@ async def parts_of(body: ChatBody, model: ServedModel, catalog: Catalog) -> tupl
                 parts.append(CallPart(message.role, "audio", clip))
             else:
                 parts.append(CallPart(message.role, "text", content.text))
+    _check_characters((part.value for part in parts if isinstance(part.value, str)), catalog)
     return tuple(parts)
 
 
@@ -74,20 +80,57 @@ def _contents(message: Message) -> Iterable[TextPart | AudioPart]:
 
 def _check_limits(body: ChatBody, model: ServedModel, catalog: Catalog) -> None:
     contents = [content for message in body.messages for content in _contents(message)]
-    characters = sum(len(content.text) for content in contents if isinstance(content, TextPart))
-    most = catalog.service.max_chat_characters
-    if characters > most:
-        raise _error(f"{characters} characters are too many; at most {most} are possible")
+    _check_characters((c.text for c in contents if isinstance(c, TextPart)), catalog)
     clips = sum(isinstance(content, AudioPart) for content in contents)
     if clips:
         model.require("understands_audio", param=_PARAM)
-    if clips > _MOST_CLIPS:
-        raise _error(f"{clips} pieces of audio are too many; at most {_MOST_CLIPS} are possible")
+    audio = clips + len(_references(body))
+    if audio > _MOST_CLIPS:
+        raise _error(f"{audio} pieces of audio are too many; at most {_MOST_CLIPS} are possible")
 
 
-async def _said(
-    message: AssistantMessage, model: ServedModel, answers: AnswerStore, where: str
-) -> list[CallPart]:
+def _check_characters(texts: Iterable[str], catalog: Catalog) -> None:
+    characters, most = sum(map(len, texts)), catalog.service.max_chat_characters
+    if characters > most:
+        raise _error(f"{characters} characters are too many; at most {most} are possible")
+
+
+def _references(body: ChatBody) -> list[tuple[str, str]]:
+    """Where there is one, and the id that it names."""
+    return [
+        (f"{_PARAM}[{index}]", message.audio.id)
+        for index, message in enumerate(body.messages)
+        if isinstance(message, AssistantMessage) and message.audio is not None
+    ]
+
+
+async def _referred_to(
+    body: ChatBody, model: ServedModel, catalog: Catalog
+) -> dict[str, KeptAnswer]:
+    """The answers that a conversation refers to, by id.
+
+    Raises:
+        ApiError: 404, one does not exist; 400, it is another model's.
+    """
+    found: dict[str, KeptAnswer] = {}
+    for where, reference in _references(body):
+        if reference in found:
+            continue
+        kept = await asyncio.to_thread(catalog.answers.find, reference)
+        if kept is None:
+            raise ApiError(
+                404,
+                f"{where}: audio {reference!r} does not exist, or has expired",
+                param=_PARAM,
+                code="audio_not_found",
+            )
+        if kept.model != model.card.id:
+            raise _error(f"its audio was made by {kept.model}, not by {model.card.id}", where)
+        found[reference] = kept
+    return found
+
+
+def _said(message: AssistantMessage, kept: dict[str, KeptAnswer]) -> list[CallPart]:
     parts = [
         CallPart("assistant", "text", content.text)
         for content in _contents(message)
@@ -95,26 +138,17 @@ async def _said(
     ]
     if message.audio is None:
         return parts
-    kept = await asyncio.to_thread(answers.find, message.audio.id)
-    if kept is None:
-        raise ApiError(
-            404,
-            f"{where}: audio {message.audio.id!r} does not exist, or has expired",
-            param=_PARAM,
-            code="audio_not_found",
-        )
-    if kept.model != model.card.id:
-        raise _error(f"its audio was made by {kept.model}, not by {model.card.id}", where)
-    if not parts and kept.transcript.strip():
-        parts.append(CallPart("assistant", "text", kept.transcript))
-    if len(kept.codes):
-        parts.append(CallPart("assistant", "audio", kept.codes))
+    answer = kept[message.audio.id]
+    if not parts and answer.transcript.strip():
+        parts.append(CallPart("assistant", "text", answer.transcript))
+    if len(answer.codes):
+        parts.append(CallPart("assistant", "audio", answer.codes))
     return parts
 
 
 async def _clip(audio: AudioData, model: ServedModel, seconds: float, where: str) -> Clip:
     if seconds <= 0:
-        raise _error("has more audio than is possible", where)
+        raise _too_long(where)
     try:
         data = base64.b64decode(audio.data, validate=True)
     except binascii.Error as error:
@@ -131,6 +165,15 @@ async def _clip(audio: AudioData, model: ServedModel, seconds: float, where: str
 def _rate(model: ServedModel) -> int:
     assert model.card.audio is not None
     return model.card.audio.sample_rate
+
+
+def _seconds(answer: KeptAnswer, model: ServedModel) -> float:
+    assert model.card.audio is not None
+    return len(answer.codes) * model.card.audio.samples_per_frame / _rate(model)
+
+
+def _too_long(where: str) -> ApiError:
+    return _error("has more audio than is possible", where)
 
 
 def _error(message: str, where: str = _PARAM) -> ApiError:

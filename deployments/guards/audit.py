@@ -192,11 +192,13 @@ class _Watch:
         Serve ends what a request has called before it ends the request itself, so that the first
         sign of a client's leaving may be that its audio breaks off.
         """
+        if self.cancelled:
+            return
         watched = self.receiving(receive)
         with suppress(TimeoutError):
             async with asyncio.timeout(_DEPARTURE_SECONDS):
-                while not self.cancelled:
-                    await watched()
+                while not (await watched())["type"].endswith(".disconnect"):
+                    pass
 
     def receiving(self, receive: Receive) -> Receive:
         async def watched() -> Message:

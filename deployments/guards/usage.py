@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-_FORGET_SECONDS = 3600.0  # after which a lease cannot be reported any more
+_FORGET_SECONDS = 3600.0  # after its last report, a lease is not reported any more
 
 _SCHEMA = """
 PRAGMA journal_mode = WAL;
@@ -62,14 +62,17 @@ class Usage:
         """
         with self._database as database:
             for lease, client, total in totals:
-                new = total - self.charged(lease)
-                if new <= 0:
+                if total <= 0:
                     continue
+                new = total - self.charged(lease)
+                # Whether or not there is more: it must not be forgotten while it is reported.
                 database.execute(
                     "INSERT INTO charged VALUES (?, ?, ?) ON CONFLICT (lease)"
-                    " DO UPDATE SET seconds = excluded.seconds, at = excluded.at",
+                    " DO UPDATE SET seconds = max(seconds, excluded.seconds), at = excluded.at",
                     (lease, total, now),
                 )
+                if new <= 0:
+                    continue
                 database.execute(
                     "INSERT INTO usage VALUES (?, ?, ?) ON CONFLICT (day, client)"
                     " DO UPDATE SET seconds = seconds + excluded.seconds",

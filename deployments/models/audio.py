@@ -33,11 +33,13 @@ class ModelAudio:
         sample_rate: of what it speaks and hears, in Hz.
         encoder: names what makes codes of audio; models with the same one have the same codes.
         samples_per_row: of what it hears, about; of what it speaks, where it hears nothing.
+        samples_per_frame: of its codec.
     """
 
     sample_rate: int
     encoder: str
     samples_per_row: int
+    samples_per_frame: int
 
     @classmethod
     def of(cls, directory: Path) -> ModelAudio:
@@ -58,11 +60,8 @@ class ModelAudio:
         if rate is None:
             raise SpecError(f"{file}: has no sample rate")
         per_row = _samples_per_feature_row(directory / AUDIO_ENCODER_FOLDER)
-        return cls(
-            rate,
-            _fingerprint(directory),
-            per_row or _samples_per_frame(config, of_espnet=of_espnet),
-        )
+        per_frame = _samples_per_frame(config, of_espnet=of_espnet)
+        return cls(rate, _fingerprint(directory), per_row or per_frame, per_frame)
 
 
 def _configuration(codec: Path) -> Path:

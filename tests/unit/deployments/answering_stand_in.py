@@ -85,7 +85,7 @@ class Front:
             settings = ModelSettings(id=name, path="nowhere")
             spec = FAMILIES[family]
             directory = store.parent if spec.hears_embeddings else None
-            card = ModelCard.of(settings, spec, ModelAudio(RATE, f"encoder-{name}", 320), directory)
+            card = ModelCard.of(settings, spec, ModelAudio(RATE, f"encoder-{name}", 320, 320), directory)
             models.append(ServedModel(card, self.engines, self.engines))
         self.catalog = Catalog(models, ServiceSettings(store=str(store), **service), created=1)
         transport = httpx.ASGITransport(create_app(self.catalog), raise_app_exceptions=False)

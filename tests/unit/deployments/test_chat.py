@@ -4,6 +4,7 @@ import base64
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import numpy as np
@@ -224,6 +225,7 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
     (user([heard(CLIP[:40])]), 400, "messages"),
     (user([heard()] * 17), 400, "messages"),
     (user("x" * 65_537), 400, "messages"),
+    ({"messages": HELLO * 1025}, 400, "messages"),
     (said_by_assistant(), 400, "messages"),
     (said_by_assistant(content="x", tool_calls=[{}]), 400, "messages"),
     (said_by_assistant(audio={"id": "audio_nobody"}), 404, "messages"),
@@ -342,3 +344,26 @@ async def test_audio_in_all_is_limited(tmp_path: Path) -> None:
     assert (await ask(front, **user([heard()]))).status_code == 200
     error = error_of(await ask(front, **user([heard(), heard()])))
     assert error["param"] == "messages"
+
+
+async def test_audio_that_is_referred_to_counts_as_audio_that_is_sent(tmp_path: Path) -> None:
+    seconds = len(CODES) * 320 / RATE
+    front = Front(tmp_path / "store", max_audio_seconds=3.5 * seconds, max_chat_characters=50)
+    audio = (await ask(front, **AUDIO)).json()["choices"][0]["message"]["audio"]
+    found = Mock(wraps=front.catalog.answers.find)
+    front.catalog.answers.find = found  # type: ignore[method-assign]
+    turn = [{"role": "assistant", "audio": {"id": audio["id"]}}]
+
+    async def refer(times: int, text: str = "") -> httpx.Response:
+        front.engines.calls.clear()
+        said = [{**turn[0], "content": text}] if text else turn
+        return await ask(front, messages=[*HELLO, *said * times, *HELLO])
+
+    assert (await refer(3, "Hi.")).status_code == 200
+    assert found.call_count == 1
+    message = error_of(await refer(4, "Hi."))["message"]
+    assert message == "messages[4]: has more audio than is possible"
+    assert "51 characters" in error_of(await refer(3))["message"]
+    found.reset_mock()
+    assert "17 pieces of audio" in error_of(await refer(17))["message"]
+    found.assert_not_called()

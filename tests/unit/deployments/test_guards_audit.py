@@ -98,3 +98,29 @@ async def test_audio_that_breaks_off_as_the_client_leaves_is_no_failure(
         await audit({**scope, "state": {"request_id": "mine", "trace": None}}, receive, send)
     [record] = records
     assert (record.status, record.end, record.output_bytes) == (200, end, 2)
+
+
+@pytest.mark.parametrize("code", [1000, 1001, 1005, 1006])
+async def test_a_websocket_whose_client_has_left_is_not_waited_for(code: int) -> None:
+    """Serve gives the same disconnect at once, as often as it is asked, and never suspends."""
+    asked = 0
+
+    async def fails(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("broken")
+
+    async def receive() -> Message:
+        nonlocal asked
+        asked += 1
+        assert asked < 10, "it goes on for ever"
+        return {"type": "websocket.disconnect", "code": code}
+
+    async def send(_: Message) -> None:
+        pass
+
+    records: list[AuditRecord] = []
+    scope = {"type": "websocket", "path": "/v1/audio/speech/stream", "headers": []}
+    audit = Audit(fails, records.append, keep_audio=False)
+    with pytest.raises(RuntimeError):
+        await audit({**scope, "state": {"request_id": "mine", "trace": None}}, receive, send)
+    [record] = records
+    assert record.end == ("cancelled" if code == 1006 else "complete")

@@ -160,6 +160,21 @@ def test_saying_the_same_twice_charges_once(limiter: Limiter, usage: Usage) -> N
     assert usage.seconds("alice", 20_000) == 7
 
 
+def test_what_goes_on_without_more_audio_is_not_charged_again(
+    limiter: Limiter, usage: Usage
+) -> None:
+    quiet = replace(request("1", kind="websocket"), seconds=7)
+    for minute in range(121):
+        limiter.report("a", [quiet], [], NOON + 60 * minute)
+    usage.forget(NOON + 7200)
+    limiter.report("a", [quiet], [], NOON + 7200)
+    limiter.report("a", [replace(quiet, seconds=5)], [], NOON + 7200)  # late
+    limiter.report("a", [], [replace(quiet, seconds=8)], NOON + 7200)
+    assert usage.seconds("alice", 20_000) == 8
+    usage.forget(NOON + 7200 + 3601)
+    assert usage.charged("1") == 0
+
+
 def test_leases_of_a_silent_front_end_expire_and_their_audio_stays_charged(
     limiter: Limiter, usage: Usage
 ) -> None:

@@ -64,7 +64,7 @@ def test_an_application_is_not_built_with_a_voice_that_does_not_exist(tmp_path: 
 
 
 def test_abilities_streams_sample_rate_and_limits_are_listed() -> None:
-    card = ModelCard.of(settings(), OPUSLM, ModelAudio(16000, "e", 320))
+    card = ModelCard.of(settings(), OPUSLM, ModelAudio(16000, "e", 320, 320))
     entry = card.entry(created=5)
     assert entry["abilities"] == ["speaks", "transcribes", "clones", "understands_audio"]
     assert (entry["streams"], entry["sample_rate"]) == (9, 16000)
@@ -126,3 +126,4 @@ def test_a_row_of_what_is_heard_is_as_long_as_the_model_has_it(tmp_path: Path) -
     tiny.make_tiny_audio_tower(tmp_path / "audio_encoder", seed=0, width=8)
     tower = AudioTower.load(tmp_path / "audio_encoder", 8)
     assert ModelAudio.of(tmp_path).samples_per_row == tower.limits.samples_per_row == 1280
+    assert ModelAudio.of(tmp_path).samples_per_frame == 320
