@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from demo_voice.figures import Playback
-from deployments.client import TIMEOUT, checked, failures_told
+from deployments.client import TIMEOUT, authorization, checked, failures_told
 
 PCM_RATE = 24_000
 """Samples per second (Hz) of the format ``pcm``."""
@@ -107,7 +107,9 @@ async def connect(url: str) -> AsyncIterator[Client]:
         CommandError: nothing listens there, or a request failed.
     """
     with failures_told(url):
-        async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT) as http:
+        async with httpx.AsyncClient(
+            base_url=url, timeout=TIMEOUT, headers=authorization()
+        ) as http:
             yield Client(http)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,8 +11,16 @@ import httpx
 
 from deployments.commands import CommandError
 
+KEY_VARIABLE = "SPEECHLM_API_KEY"
+
 # Generation may take long; whether something listens is known at once.
 TIMEOUT = httpx.Timeout(None, connect=5)
+
+
+def authorization() -> dict[str, str]:
+    """The header with the key of the environment; none where there is no key."""
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    return {"authorization": f"Bearer {key}"} if key else {}
 
 
 @contextmanager

@@ -66,11 +66,11 @@ def _table() -> dict[int, tuple[str, int]]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                # After the command's name, which may contain anything: state, parent, ...
-                state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+                # After the command's name, which may be any bytes: state, parent, ...
+                state, parent = (entry / "stat").read_bytes().rpartition(b")")[2].split()[:2]
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it has ended since
-            table[int(entry.name)] = state, int(parent)
+            table[int(entry.name)] = state.decode("ascii"), int(parent)
     return table
 
 

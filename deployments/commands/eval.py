@@ -75,14 +75,15 @@ async def _ask(options: argparse.Namespace, items: Sequence[Item]) -> tuple[str,
     import httpx
     from tqdm import tqdm
 
-    from deployments.client import TIMEOUT, card_of, failures_told
+    from deployments.client import TIMEOUT, authorization, card_of, checked, failures_told
     from deployments.evaluation.asking import ask
 
     with failures_told(options.url):
-        async with httpx.AsyncClient(base_url=options.url, timeout=TIMEOUT) as client:
-            models = await client.get("/v1/models")
-            models.raise_for_status()
-            card = card_of(models.json()["data"], options.model)
+        async with httpx.AsyncClient(
+            base_url=options.url, timeout=TIMEOUT, headers=authorization()
+        ) as client:
+            models = checked(await client.get("/v1/models")).json()
+            card = card_of(models["data"], options.model)
             with tqdm(total=len(items), desc="answers", disable=None) as progress:
                 answers = await ask(
                     client,

@@ -29,12 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import httpx
 
-    from deployments.client import TIMEOUT, checked, failures_told
+    from deployments.client import TIMEOUT, authorization, checked, failures_told
 
     _format(options.output)
     with (
         failures_told(options.url),
-        httpx.Client(base_url=options.url, timeout=TIMEOUT) as client,
+        httpx.Client(base_url=options.url, timeout=TIMEOUT, headers=authorization()) as client,
     ):
         body = _body(options, client)
         answer = checked(client.post("/v1/audio/speech", json=body))
@@ -60,6 +60,7 @@ def _body(options: argparse.Namespace, client: httpx.Client) -> dict[str, Any]:
         "voice": voice,
         "input": options.text,
         "response_format": _format(options.output),
+        "stream": False,
         **{key: value for key, value in optional.items() if value is not None},
     }
 

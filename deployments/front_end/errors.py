@@ -25,6 +25,7 @@ class ApiError(Exception):
         status: HTTP status.
         param: the field at fault, as the client wrote it.
         code: a stable word for programs.
+        retry_after: seconds after which another try may be worth it; None: that is not known.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class ApiError(Exception):
         self.message = message
         self.param = param
         self.code = code
+        self.retry_after = retry_after
         self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
 
     def body(self) -> dict[str, Any]:

@@ -16,13 +16,14 @@ from deployments.guards.paths import guarded
 from deployments.guards.priority import HEADER, priority_of
 from deployments.guards.refusal import refuse
 from deployments.guards.settings import ClientLimits
+from deployments.guards.standing import Standing
 
 # How a script in a browser sends a key with a WebSocket, as OpenAI's clients do.
 _KEY_PROTOCOL = "openai-insecure-api-key."
 
 
 class Access:
-    """Sets ``request.state.caller`` and ``priority``, or refuses.
+    """Sets ``request.state.caller``, ``priority`` and ``standing``, or refuses.
 
     The key goes no further: it is taken out of what the routes see.
     """
@@ -57,7 +58,13 @@ class Access:
             return await refuse(scope, receive, send, error)
         audit: AuditRecord = scope["state"]["audit"]
         audit.client, audit.key_id = caller.client, caller.key_id
-        scope["state"]["caller"], scope["state"]["priority"] = caller, priority
+        state = scope["state"]
+        state["caller"], state["priority"], state["standing"] = caller, priority, Standing()
+
+        async def known() -> None:
+            state["caller"] = self._caller(headers, key)
+
+        state["standing"].add(known)
         scope = {
             **scope,
             "headers": [(k, v) for k, v in scope["headers"] if k != b"authorization"],
@@ -95,7 +102,10 @@ class Access:
         origin = headers.get("origin")
         if origin is None or "*" in self._origins or origin in self._origins:
             return False
-        return urlsplit(origin).netloc != headers.get("host")
+        try:
+            return urlsplit(origin).netloc != headers.get("host")
+        except ValueError:  # no address at all
+            return True
 
 
 def _key(headers: Headers, scope: Scope) -> str | None:

@@ -35,6 +35,11 @@ class Admission:
             )
         except ApiError as error:
             return await refuse(scope, receive, send, error)
+
+        async def audio_left() -> None:
+            await self._leases.require_audio(lease, scope["state"]["caller"].limits)
+
+        scope["state"]["standing"].add(audio_left)
         try:
             await self._app(scope, receive, send)
         finally:

@@ -18,11 +18,16 @@ from deployments.front_end.errors import ApiError
 from deployments.guards.paths import guarded, path_of
 from deployments.metrics import requests
 
-_WITH_AUDIO = ("audio/", "text/event-stream")
+_AUDIO = "audio/"
+_MOST_TEXT = 1 << 16  # characters of a WebSocket that are kept
+_MOST_AUDIO = 128 << 20  # bytes that are
+_FAILED = 1011  # a close by the service
 _NORMAL_CLOSES = (1000, 1001, 1005)
 _DEPARTURE_SECONDS = 1.0
 _NO_ROOM = (429, 503)
-_NOT_WRITTEN = frozenset({"arrived", "asked", "refused", "trace"})
+_NOT_WRITTEN = frozenset(
+    {"arrived", "asked", "refused", "trace", "keeps_text", "texts", "characters"}
+)
 
 
 @dataclass
@@ -37,13 +42,17 @@ class AuditRecord:
         first_byte_seconds: from its arrival until the first byte of the answer's body.
         end: ``cancelled`` if the client left, ``deadline`` if its time was up, ``failed`` if
             the answer is not whole.
-        audio: the body of an answer with audio, base64; only if the settings say so.
+        audio: the body of an answer with audio, or all audio of a WebSocket, base64; only if the
+            settings say so.
+        cut: whether ``text`` or ``audio`` lacks what came later, as it was too much to keep.
 
     What follows is not written:
         arrived: by ``time.monotonic``.
         asked: since when the client waits for audio, until it has some.
         refused: the code of the error, if there was no room for it.
         trace: see ``deployments.tracing``.
+        keeps_text: whether ``text`` will be written.
+        texts, characters: pieces of it, and how many there are in them.
     """
 
     request_id: str
@@ -68,10 +77,24 @@ class AuditRecord:
     end: Literal["complete", "cancelled", "deadline", "failed"] = "failed"
     media_type: str | None = None
     audio: str | None = None
+    cut: bool = False
     arrived: float = field(default_factory=time.monotonic)
     asked: float | None = field(default_factory=time.monotonic)
     refused: str | None = None
     trace: str | None = None
+    keeps_text: bool = False
+    texts: list[str] = field(default_factory=list)
+    characters: int = 0
+
+    def add_text(self, text: str) -> None:
+        """Takes the next piece of a text that has no limit."""
+        if not self.keeps_text:
+            return
+        kept = text[: _MOST_TEXT - self.characters]
+        if kept:
+            self.texts.append(kept)
+            self.characters += len(kept)
+        self.cut = self.cut or len(kept) < len(text)
 
     def accepted(self, seed: int) -> None:
         """An engine has begun with it. Of several, the first counts.
@@ -118,15 +141,21 @@ class Audit:
     """Gives every guarded request an ``AuditRecord``, and hands it on when the request ends."""
 
     def __init__(
-        self, app: ASGIApp, write: Callable[[AuditRecord], None] | None, keep_audio: bool
+        self,
+        app: ASGIApp,
+        write: Callable[[AuditRecord], None] | None,
+        *,
+        keep_text: bool = False,
+        keep_audio: bool = False,
     ) -> None:
         """
         Args:
             write: gets every record; None: they serve only the limits.
-            keep_audio: whether answers are kept until their end.
+            keep_text, keep_audio: whether texts and answers are kept until the end.
         """
         self._app = app
         self._write = write
+        self._keep_text = keep_text
         self._keep_audio = keep_audio
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -138,6 +167,7 @@ class Audit:
             method=scope.get("method", "WEBSOCKET"),
             path=path_of(scope),
             trace=state["trace"],
+            keeps_text=self._keep_text,
         )
         state["audit"] = record
         watch = _Watch(record, self._keep_audio)
@@ -173,6 +203,7 @@ class _Watch:
         self._complete = False
         self._keep_audio = keep_audio
         self._audio: list[bytes] = []
+        self._audio_bytes = 0
 
     def finish(self) -> None:
         record = self._record
@@ -183,6 +214,8 @@ class _Watch:
                 record.end = "complete"
             elif self.cancelled:
                 record.end = "cancelled"
+        if record.texts:
+            record.text = "".join(record.texts)
         if self._audio:
             record.audio = base64.b64encode(b"".join(self._audio)).decode()
 
@@ -226,19 +259,31 @@ class _Watch:
             types = [v for k, v in message.get("headers", ()) if k.lower() == b"content-type"]
             self._record.media_type = types[0].decode("latin-1") if types else None
         elif kind == "http.response.body":
-            self._data(message.get("body", b""))
+            self._data(message.get("body", b""), audio=self._has_audio())
             self._complete = not message.get("more_body", False)
         elif kind == "accept":
             self._record.status = 101
         elif kind == "send":
-            self._data(message.get("bytes") or (message.get("text") or "").encode())
+            binary = message.get("bytes")
+            data = (message.get("text") or "").encode() if binary is None else binary
+            self._data(data, audio=binary is not None)
         elif kind == "close":
-            self._complete = True
+            self._complete = message.get("code", 1000) != _FAILED
 
-    def _data(self, data: bytes) -> None:
+    def _has_audio(self) -> bool:
+        """Whether an answer over HTTP has: where a voice was asked for, events and JSON do too."""
+        record = self._record
+        voiced = record.voice is not None or (record.media_type or "").startswith(_AUDIO)
+        return record.status == 200 and voiced
+
+    def _data(self, data: bytes, *, audio: bool) -> None:
         record = self._record
         if data and record.first_byte_seconds is None:
             record.first_byte_seconds = record.elapsed()
         record.output_bytes += len(data)
-        if self._keep_audio and (record.media_type or "").startswith(_WITH_AUDIO):
-            self._audio.append(bytes(data))
+        if self._keep_audio and audio:
+            self._audio_bytes += len(data)
+            if self._audio_bytes > _MOST_AUDIO:
+                record.cut = True
+            else:
+                self._audio.append(bytes(data))

@@ -15,8 +15,9 @@ from deployments.guards.audit import AuditRecord
 from deployments.guards.refusal import refuse
 
 HEADER = "x-request-timeout"
-# Serve's own, by which a client would make it ignore that the client has left.
-_DISCONNECT = "x-request-disconnect-disabled"
+# Serve's own, by which a client would make it ignore that the client has left, or end the request
+# without any of what follows here.
+_SERVES_OWN = ("x-request-disconnect-disabled", "x-request-timeout-seconds")
 _LONGEST_SECONDS = 86_400.0
 
 
@@ -79,8 +80,9 @@ def _seconds(scope: Scope) -> float | None:
         ApiError: 400, a header that cannot be honoured.
     """
     headers = Headers(scope=scope)
-    if _DISCONNECT in headers:
-        raise ApiError(400, f"{_DISCONNECT}: is not supported", param=_DISCONNECT)
+    for name in _SERVES_OWN:
+        if name in headers:
+            raise ApiError(400, f"{name}: is not supported", param=name)
     given = headers.get(HEADER)
     if given is None:
         return None

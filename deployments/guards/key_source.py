@@ -42,7 +42,14 @@ def environment_keys(value: str, limits: ClientLimits) -> Iterator[tuple[str, Ca
                 "and a key has at least 8 characters"
             )
         hashed = checked_hash(secret) if secret.startswith("sha256:") else hash_key(secret)
-        yield hashed, Caller(checked_client(client), key_id(hashed), limits)
+        try:
+            name = checked_client(client)
+        except ValueError:
+            # Its message quotes what stands in front, which may be the key.
+            raise ValueError(
+                f"{VARIABLE}: part {number}: in front of = must stand the name of a client"
+            ) from None
+        yield hashed, Caller(name, key_id(hashed), limits)
 
 
 def plain_keys(environment: Mapping[str, str] = os.environ) -> list[str]:

@@ -52,6 +52,8 @@ def checked_client(name: str) -> str:
     Raises:
         ValueError: no client can be called so.
     """
+    if name.startswith(PREFIX):
+        raise ValueError("a key stands where the name of its client must")
     if not _CLIENT.fullmatch(name) or name == ANONYMOUS:
         raise ValueError(
             f"client {name!r}: a name has 1 to 64 letters, digits and . _ -, begins with a "

@@ -15,7 +15,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from deployments import yaml_file
-from deployments.guards.keys import Caller, checked_client, checked_hash, key_id
+from deployments.guards.keys import PREFIX, Caller, checked_client, checked_hash, key_id
 from deployments.guards.settings import ClientLimits
 from deployments.validation import sentence
 
@@ -107,7 +107,7 @@ def load(path: Path) -> KeysFile:
         return KeysFile.model_validate({} if data is None else data)
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
+        where = ".".join("..." if str(p).startswith(PREFIX) else str(p) for p in first["loc"])
         raise KeysFileError(f"{path}: {where}: {sentence(first)}") from None
     except yaml_file.NotYaml as error:
         # Not its detail: that quotes the file, and a key may stand there by mistake.

@@ -14,7 +14,7 @@ from deployments.front_end.errors import ApiError
 from deployments.guards.keys import Caller
 from deployments.guards.limiter import RemoteLimiter
 from deployments.guards.limits import Denied, Kind, LeaseReport, Unknown
-from deployments.guards.settings import GuardSettings
+from deployments.guards.settings import ClientLimits, GuardSettings
 
 _REPORTS_PER_LEASE = 4  # so that one that is lost does no harm
 _log = logging.getLogger(__name__)
@@ -84,6 +84,27 @@ class Leases:
             raise self._unavailable()
         self._live[request.lease] = lease
         return lease
+
+    async def require_audio(self, lease: Lease, limits: ClientLimits) -> None:
+        """
+        Args:
+            limits: of the client, as they are now.
+
+        Raises:
+            ApiError: 429, the client's audio of the day is used up; 503, the limiter does not
+                answer.
+        """
+        if limits.audio_seconds_per_day is None:
+            return
+        request = lease.report()
+        try:
+            async with asyncio.timeout(self._timeout):
+                decision = await self._limiter.go_on(request, limits)
+        except Exception as error:
+            _log.error("the limiter does not answer: %s", type(error).__name__)
+            raise self._unavailable() from error
+        if isinstance(decision, Denied):
+            raise self._denial(request.client, decision)
 
     def release(self, lease: Lease) -> None:
         """The request has ended. The limiter hears of it shortly."""

@@ -12,7 +12,7 @@ from ray.actor import ActorHandle
 from ray.exceptions import RayActorError
 
 from deployments.guards import logs
-from deployments.guards.limits import Decision, LeaseReport, Limiter
+from deployments.guards.limits import Decision, Denied, Granted, LeaseReport, Limiter
 from deployments.guards.settings import ClientLimits, GuardSettings
 from deployments.guards.usage import Usage
 
@@ -25,6 +25,8 @@ class RemoteLimiter(Protocol):
     async def acquire(
         self, front_end: str, request: LeaseReport, limits: ClientLimits
     ) -> Decision: ...
+
+    async def go_on(self, request: LeaseReport, limits: ClientLimits) -> Granted | Denied: ...
 
     async def report(
         self, front_end: str, live: list[LeaseReport], ended: list[LeaseReport]
@@ -52,6 +54,10 @@ class LimiterActor:
         """See ``Limiter.acquire``."""
         return self._limiter.acquire(front_end, request, limits, time.time())
 
+    async def go_on(self, request: LeaseReport, limits: ClientLimits) -> Granted | Denied:
+        """See ``Limiter.go_on``."""
+        return self._limiter.go_on(request, limits, time.time())
+
     async def report(
         self, front_end: str, live: list[LeaseReport], ended: list[LeaseReport]
     ) -> None:
@@ -67,6 +73,10 @@ class ServeLimiter:
 
     async def acquire(self, front_end: str, request: LeaseReport, limits: ClientLimits) -> Decision:
         decision: Decision = await self._call("acquire", front_end, request, limits)
+        return decision
+
+    async def go_on(self, request: LeaseReport, limits: ClientLimits) -> Granted | Denied:
+        decision: Granted | Denied = await self._call("go_on", request, limits)
         return decision
 
     async def report(

@@ -123,6 +123,15 @@ class Limiter:
             holder.leases[request.lease] = request
         return Granted()
 
+    def go_on(self, request: LeaseReport, limits: ClientLimits, now: float) -> Granted | Denied:
+        """Whether a request that has a lease may make more audio, after what it has made.
+
+        Args:
+            limits: of the client.
+        """
+        self._usage.charge([(request.lease, request.client, request.seconds)], _day(now), now)
+        return self._used_up(request.client, limits, now) or Granted()
+
     def report(
         self, front_end: str, live: Sequence[LeaseReport], ended: Sequence[LeaseReport], now: float
     ) -> None:
@@ -175,17 +184,22 @@ class Limiter:
         limit = limits.audio_seconds_per_day
         if limit is None or not request.makes_audio:
             return None
-        had = self._usage.seconds(request.client, _day(now))
-        if had >= limit:
-            return Denied("audio_seconds_per_day", limit, (_day(now) + 1) * _DAY_SECONDS - now)
+        if (denied := self._used_up(request.client, limits, now)) is not None:
+            return denied
         # A request that has just begun has made nothing yet. If it counted as nothing, as many
         # as fit into the machine could begin on the last second of the day's audio.
         expected = sum(
             max(0.0, self._reserve - r.seconds) for r in self._live(request.client) if r.makes_audio
         )
-        if had + expected >= limit:
+        if self._usage.seconds(request.client, _day(now)) + expected >= limit:
             return Denied("audio_seconds_per_day", limit, None)
         return None
+
+    def _used_up(self, client: str, limits: ClientLimits, now: float) -> Denied | None:
+        limit = limits.audio_seconds_per_day
+        if limit is None or self._usage.seconds(client, _day(now)) < limit:
+            return None
+        return Denied("audio_seconds_per_day", limit, (_day(now) + 1) * _DAY_SECONDS - now)
 
     def _rate(self, client: str, limits: ClientLimits, now: float) -> Denied | None:
         rate = limits.requests_per_second

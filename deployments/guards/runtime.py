@@ -104,6 +104,7 @@ class Guards:
         app.add_middleware(
             Audit,
             write=None if self.audit_log is None else self.audit_log.write,
+            keep_text=settings.audit.text and self.audit_log is not None,
             keep_audio=settings.audit.audio and self.audit_log is not None,
         )
         app.add_middleware(Traced)

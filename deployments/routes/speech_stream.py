@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
+from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
@@ -16,6 +19,7 @@ from deployments.validation import first_field
 
 # RFC 6455: policy violation, internal error, try again later.
 _REFUSED, _FAILED, _BUSY = 1008, 1011, 1013
+_log = logging.getLogger(__name__)
 _CLOSES = {429: _BUSY, 503: _BUSY, 500: _FAILED}
 
 
@@ -31,11 +35,19 @@ def router(catalog: Catalog) -> APIRouter:
         except WebSocketDisconnect:
             pass
         except ApiError as error:
-            socket.state.audit.denied(error)
-            await socket.send_json(messages.failed(error.body()))
-            await socket.close(_CLOSES.get(error.status, _REFUSED))
+            await _refuse(socket, error)
+        except Exception:
+            _log.exception("a conversation failed")
+            await _refuse(socket, ApiError(500, "internal error"))
 
     return routes
+
+
+async def _refuse(socket: WebSocket, error: ApiError) -> None:
+    socket.state.audit.denied(error)
+    with suppress(WebSocketDisconnect):
+        await socket.send_json(messages.failed(error.body()))
+        await socket.close(_CLOSES.get(error.status, _REFUSED))
 
 
 class _Connection:
@@ -51,7 +63,12 @@ class _Connection:
             ApiError: the session cannot begin or go on.
             WebSocketDisconnect: the client has left.
         """
-        start = await self._receive()
+        idle_seconds = self._catalog.service.stream_idle_seconds
+        try:
+            async with asyncio.timeout(idle_seconds):
+                start = await self._receive()
+        except TimeoutError:
+            return await self._socket.close()
         if not isinstance(start, messages.Start):
             raise ApiError(400, "type: the first message must be start", param="type")
         session = await SpeechSession.open(
@@ -60,23 +77,25 @@ class _Connection:
             self._socket.state.request_id,
             self._socket.state.audit,
             self._socket.state.priority,
+            self._socket.state.standing,
             self._send_json,
             self._socket.send_bytes,
         )
         speaking = asyncio.create_task(session.speak())
         reading = asyncio.create_task(self._receive())
-        idle_seconds = self._catalog.service.stream_idle_seconds
+        heard = time.monotonic()
         try:
             while not speaking.done():
                 await asyncio.wait(
                     {speaking, reading},
-                    timeout=idle_seconds if session.idle else None,
+                    timeout=_until_idle(session, heard, idle_seconds),
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 if reading.done():
                     speaking = await self._obey(reading, session, speaking)
                     reading = asyncio.create_task(self._receive())
-                elif session.idle:
+                    heard = time.monotonic()
+                elif _until_idle(session, heard, idle_seconds) <= 0:
                     break
             if speaking.done():
                 speaking.result()
@@ -101,9 +120,9 @@ class _Connection:
                 await self._send_json(messages.cancelled())
                 return asyncio.create_task(session.speak())
             if isinstance(message, messages.Text):
-                session.add(message.text)
+                await session.add(message.text)
             else:
-                session.flush(end=isinstance(message, messages.End))
+                await session.flush(end=isinstance(message, messages.End))
         except ApiError as error:  # of this message; the conversation goes on
             await self._send_json(messages.failed(error.body()))
         return speaking
@@ -120,6 +139,18 @@ class _Connection:
 
     async def _send_json(self, data: dict[str, Any]) -> None:
         await self._socket.send_json(data)
+
+
+def _until_idle(session: SpeechSession, heard: float, idle_seconds: float) -> float:
+    """Seconds until nothing has been said or spoken for ``idle_seconds``, at the earliest.
+
+    Args:
+        heard: when the last message came, by ``time.monotonic``.
+    """
+    since = session.idle_since
+    if since is None:
+        return idle_seconds
+    return max(since, heard) + idle_seconds - time.monotonic()
 
 
 def _first_field(error: ValidationError) -> tuple[str | None, str]:

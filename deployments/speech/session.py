@@ -14,9 +14,11 @@ from deployments.audio.joining import Joiner
 from deployments.audio.pcm import BYTES_PER_SAMPLE
 from deployments.calls.answer_messages import Codes
 from deployments.calls.messages import Finished, SpeechCall, Utterance
+from deployments.calls.patience import patiently
 from deployments.calls.speaking import Speech
 from deployments.front_end.errors import ApiError, refuse_fault
 from deployments.guards.audit import AuditRecord
+from deployments.guards.standing import Standing
 from deployments.models.catalog import Catalog
 from deployments.speech import stream_messages as messages
 from deployments.speech.sound import Sound
@@ -27,7 +29,6 @@ from engine_adapter.request import FinishReason, draw_seed
 # The first utterance may end with a clause: whoever listens hears something sooner.
 _FIRST_CHARACTERS = 24
 _LONGEST_UTTERANCE = 400  # characters, of models that do not say
-_ATTEMPTS = 10  # to find a replica with room, in the middle of a conversation
 
 
 @dataclass
@@ -63,6 +64,7 @@ class SpeechSession:
         request_id: str,
         audit: AuditRecord,
         priority: Priority,
+        standing: Standing,
         send_json: Callable[[dict[str, Any]], Awaitable[None]],
         send_bytes: Callable[[bytes], Awaitable[None]],
     ) -> SpeechSession:
@@ -71,7 +73,17 @@ class SpeechSession:
             ApiError: there is no such model or voice, or a limit is passed.
         """
         speaker = await catalog.voices.speaker(catalog.model(options.model), options.voice_id)
-        return cls(options, catalog, speaker, request_id, audit, priority, send_json, send_bytes)
+        return cls(
+            options,
+            catalog,
+            speaker,
+            request_id,
+            audit,
+            priority,
+            standing,
+            send_json,
+            send_bytes,
+        )
 
     def __init__(
         self,
@@ -81,12 +93,14 @@ class SpeechSession:
         request_id: str,
         audit: AuditRecord,
         priority: Priority,
+        standing: Standing,
         send_json: Callable[[dict[str, Any]], Awaitable[None]],
         send_bytes: Callable[[bytes], Awaitable[None]],
     ) -> None:
         """
         Args:
             speaker: codes of a recorded voice.
+            standing: asked before each utterance.
 
         Raises:
             ApiError: there is no such model, or a limit is passed.
@@ -101,6 +115,7 @@ class SpeechSession:
         self._request_id = request_id
         self._audit = audit
         self._priority = priority
+        self._standing = standing
         self._send_json = send_json
         self._send_bytes = send_bytes
         self._seed = draw_seed() if options.seed is None else options.seed
@@ -120,13 +135,14 @@ class SpeechSession:
         self._passage: _Passage | None = None
         self._pause = 0.0  # seconds, behind the last utterance
         self._news = asyncio.Event()
+        self._rested: float | None = time.monotonic()  # since then; None: it speaks
 
     @property
-    def idle(self) -> bool:
-        """Whether there is nothing to speak."""
-        return not self._waiting and not self._flushed and self._passage is None
+    def idle_since(self) -> float | None:
+        """Since when there is nothing to speak, by ``time.monotonic``; None: there is."""
+        return None if self._waiting or self._flushed else self._rested
 
-    def add(self, text: str) -> None:
+    async def add(self, text: str) -> None:
         """Takes the next piece of the text.
 
         Raises:
@@ -139,10 +155,10 @@ class SpeechSession:
                 400, f"text: more than {most} characters wait to be spoken", param="text"
             )
         self._audit.input_characters = (self._audit.input_characters or 0) + len(text)
-        self._audit.text = (self._audit.text or "") + text
-        self._enqueue(self._text.push(text))
+        self._audit.add_text(text)
+        await self._enqueue(self._text.push(text))
 
-    def flush(self, *, end: bool) -> None:
+    async def flush(self, *, end: bool) -> None:
         """Takes the text to end here: speaks all of it, then says ``done``.
 
         Args:
@@ -151,23 +167,36 @@ class SpeechSession:
         Raises:
             ApiError: 400, some of it cannot be spoken; the rest is.
         """
-        self._flushed = True
-        self._ending = self._ending or end
-        self._enqueue(self._text.flush())
+        try:
+            await self._enqueue(self._text.flush())
+        finally:
+            self._flushed = True
+            self._ending = self._ending or end
+            self._news.set()
 
-    def _enqueue(self, parts: list[splitting.Utterance]) -> None:
+    async def _enqueue(self, parts: list[splitting.Utterance]) -> None:
+        if not parts:
+            return
+        # Away from the event loop: a long text full of numbers takes tens of milliseconds.
+        words, errors = await asyncio.to_thread(self._rewritten, parts)
+        self._waiting.extend(words)
+        self._news.set()
+        if errors:
+            raise errors[0]
+
+    def _rewritten(
+        self, parts: list[splitting.Utterance]
+    ) -> tuple[list[Utterance], list[ApiError]]:
+        words: list[Utterance] = []
         errors = []
         for part in parts:
             if not splitting.speakable(part.text):
                 continue  # signs on their own, a picture behind the last sentence
             try:
-                words = self._model.rewrite(part, normalized=self._options.normalize)
-                self._waiting.extend(words)
+                words += self._model.rewrite(part, normalized=self._options.normalize)
             except ApiError as error:
                 errors.append(error)
-        self._news.set()
-        if errors:
-            raise errors[0]
+        return words, errors
 
     async def speak(self) -> None:
         """Speaks what there is, then waits for more, until the end.
@@ -178,10 +207,12 @@ class SpeechSession:
         while not self._ending or self._flushed:
             await self._news.wait()
             self._news.clear()
+            self._rested = None
             while self._waiting:
                 await self._utterance(self._waiting.popleft())
             if self._flushed:
                 await self._done()
+            self._rested = time.monotonic()
 
     async def _utterance(self, utterance: Utterance) -> None:
         index, self._index = self._index, self._index + 1
@@ -193,11 +224,13 @@ class SpeechSession:
         call = self._options.call(
             self._request_id, (utterance,), seed=self._seed, first_index=index, seconds=seconds
         )
+        await self._standing.require()
         if self._passage is None:
             self._audit.asked = time.monotonic()
-        speech = await self._begin(
-            replace(call, speaker=self._speaker, priority=self._priority, trace=self._audit.trace)
+        call = replace(
+            call, speaker=self._speaker, priority=self._priority, trace=self._audit.trace
         )
+        speech = await patiently(lambda: self._begin(call))
         try:
             if self._passage is None:
                 self._passage = await self._start(speech.accepted.sample_rate)
@@ -215,24 +248,17 @@ class SpeechSession:
         self._pause = utterance.pause
 
     async def _begin(self, call: SpeechCall) -> Speech:
-        limits = self._limits
-        for attempt in range(_ATTEMPTS):
-            try:
-                return await Speech.begin(
-                    self._model.engines,
-                    call,
-                    limits.accept_timeout_seconds,
-                    limits.retry_after_seconds,
-                    self._audit,
-                )
-            except ApiError as error:
-                if error.status != 429 or attempt + 1 == _ATTEMPTS:
-                    raise
-                await asyncio.sleep(limits.retry_after_seconds)
-        raise AssertionError("the last attempt returns or raises")
+        return await Speech.begin(
+            self._model.engines,
+            call,
+            self._limits.accept_timeout_seconds,
+            self._limits.retry_after_seconds,
+            self._audit,
+        )
 
     async def _start(self, codec_rate: int) -> _Passage:
         sound = Sound(self._options, codec_rate, streamed=True)
+        self._audit.media_type = sound.media_type
         await self._send_json(messages.started(self._seed, sound.sample_rate, sound.media_type))
         return _Passage(sound, Joiner(codec_rate), codec_rate)
 

@@ -47,7 +47,10 @@ spec:
   {{- $affinity := deepCopy (.group.affinity | default dict) }}
   {{- if $data }}
   {{- $together := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" (include "speechlm.selector" $ | fromYaml | merge (dict "app.kubernetes.io/component" .role))) }}
-  {{- $affinity = merge (dict "podAffinity" (dict "requiredDuringSchedulingIgnoredDuringExecution" (list $together))) $affinity }}
+  {{- $pods := $affinity.podAffinity | default dict }}
+  {{- $required := append ($pods.requiredDuringSchedulingIgnoredDuringExecution | default list) $together }}
+  {{- $pods = set $pods "requiredDuringSchedulingIgnoredDuringExecution" $required }}
+  {{- $affinity = set $affinity "podAffinity" $pods }}
   {{- end }}
   {{- with $affinity }}
   affinity:

@@ -14,6 +14,7 @@ import numpy as np
 from deployments.calls.answer_messages import AnswerCall, Answered, AnswerEvent, TextPiece
 from deployments.calls.messages import Accepted
 from deployments.front_end.ingress import create_app
+from deployments.guards.runtime import Guards
 from deployments.models.audio import ModelAudio
 from deployments.models.card import ModelCard
 from deployments.models.catalog import Catalog, ServedModel
@@ -73,7 +74,9 @@ class Front:
     """A front end with the models ``demo``, ``bagpiper``, ``opuslm`` and ``dialogue``; the second
     lacks its audio encoder."""
 
-    def __init__(self, store: Path, events: Script = SPOKEN, **service: Any) -> None:
+    def __init__(
+        self, store: Path, events: Script = SPOKEN, guards: Guards | None = None, **service: Any
+    ) -> None:
         self.engines = StandIn(events)
         models = []
         for name, family in (
@@ -85,10 +88,14 @@ class Front:
             settings = ModelSettings(id=name, path="nowhere")
             spec = FAMILIES[family]
             directory = store.parent if spec.hears_embeddings else None
-            card = ModelCard.of(settings, spec, ModelAudio(RATE, f"encoder-{name}", 320, 320), directory)
+            card = ModelCard.of(
+                settings, spec, ModelAudio(RATE, f"encoder-{name}", 320, 320), directory
+            )
             models.append(ServedModel(card, self.engines, self.engines))
         self.catalog = Catalog(models, ServiceSettings(store=str(store), **service), created=1)
-        transport = httpx.ASGITransport(create_app(self.catalog), raise_app_exceptions=False)
+        transport = httpx.ASGITransport(
+            create_app(self.catalog, guards), raise_app_exceptions=False
+        )
         self.http = httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
     @property

@@ -12,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from deployments.front_end import errors
 from deployments.guards.keys import hash_key
-from deployments.guards.limits import Decision, LeaseReport, Limiter
+from deployments.guards.limits import Decision, Denied, Granted, LeaseReport, Limiter
 from deployments.guards.runtime import Guards
 from deployments.guards.settings import ClientLimits, GuardSettings
 from deployments.guards.usage import Usage
@@ -35,6 +35,10 @@ class InProcess:
     async def acquire(self, front_end: str, request: LeaseReport, limits: ClientLimits) -> Decision:
         await self._travel()
         return self.limiter.acquire(front_end, request, limits, time.time())
+
+    async def go_on(self, request: LeaseReport, limits: ClientLimits) -> Granted | Denied:
+        await self._travel()
+        return self.limiter.go_on(request, limits, time.time())
 
     async def report(
         self, front_end: str, live: list[LeaseReport], ended: list[LeaseReport]

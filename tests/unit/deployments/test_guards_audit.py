@@ -1,6 +1,7 @@
 """What the audit log learns of a request, however it ends."""
 
 import asyncio
+import base64
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,9 @@ from deployments.guards.audit import Audit, AuditRecord
 from deployments.guards.keys import hash_key
 from deployments.guards.runtime import Guards
 from deployments.guards.settings import AuditSettings, GuardSettings
-from tests.unit.deployments.guarded_app import KEY, world
+from deployments.settings import ServiceSettings
+from tests.unit.deployments.answering_stand_in import Front
+from tests.unit.deployments.guarded_app import KEY, InProcess, world
 
 
 def entries(guards: Guards) -> list[dict[str, Any]]:
@@ -124,3 +127,23 @@ async def test_a_websocket_whose_client_has_left_is_not_waited_for(code: int) ->
         await audit({**scope, "state": {"request_id": "mine", "trace": None}}, receive, send)
     [record] = records
     assert record.end == ("cancelled" if code == 1006 else "complete")
+
+
+async def test_the_audit_log_has_the_audio_of_conversations(tmp_path: Path) -> None:
+    settings = AuditSettings(path=str(tmp_path / "audit.jsonl"), audio=True)
+    guards = Guards.begin(GuardSettings(audit=settings), ServiceSettings(), InProcess(), {})
+    front = Front(tmp_path / "store", guards=guards)
+    spoken = {
+        "model": "dialogue",
+        "messages": [{"role": "user", "content": "Hello."}],
+        "modalities": ["text", "audio"],
+        "audio": {"voice": "default", "format": "pcm16"},
+    }
+    written = {key: spoken[key] for key in ("model", "messages")}
+    refused = {**spoken, "temperature": "1"}
+    bodies = [spoken, {**spoken, "stream": True}, written, {**written, "stream": True}, refused]
+    answers = [await front.http.post("/v1/chat/completions", json=body) for body in bodies]
+    await guards.end()
+    kept = [entry["audio"] for entry in entries(guards)]
+    whole = [base64.b64encode(answer.content).decode() for answer in answers]
+    assert kept == [*whole[:2], None, None, None]

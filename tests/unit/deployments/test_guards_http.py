@@ -8,6 +8,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from ray.serve._private.constants import (
+    SERVE_HTTP_REQUEST_DISCONNECT_DISABLED_HEADER,
+    SERVE_HTTP_REQUEST_TIMEOUT_S_HEADER,
+)
 from starlette.testclient import TestClient, WebSocketDenialResponse
 
 from deployments.front_end.ingress import create_app
@@ -77,6 +81,8 @@ async def test_without_keys_scripts_of_other_sites_are_refused() -> None:
         foreign = await http.get("/v1/hello", headers={"origin": "https://evil.example"})
         assert foreign.status_code == 403
         assert error_of(foreign)["code"] == "wrong_origin"
+        for none in ("http://[", "null", ""):
+            assert (await http.get("/v1/hello", headers={"origin": none})).status_code == 403
         own = await http.get("/v1/hello", headers={"origin": "http://localhost"})
         assert own.status_code == 200
     named = GuardSettings(cors_origins=["https://good.example"])
@@ -265,10 +271,13 @@ async def test_after_the_first_byte_the_deadline_breaks_the_stream_off() -> None
     await eventually(lambda: "pieces" in made.ended)
 
 
-async def test_serve_s_own_header_against_disconnects_is_refused() -> None:
+@pytest.mark.parametrize(
+    "header", [SERVE_HTTP_REQUEST_DISCONNECT_DISABLED_HEADER, SERVE_HTTP_REQUEST_TIMEOUT_S_HEADER]
+)
+async def test_serve_s_own_headers_are_refused(header: str) -> None:
     async with world().client() as http:
-        header = "x-request-disconnect-disabled"
-        assert (await http.get("/v1/hello", headers={header: "?1"})).status_code == 400
+        answer = await http.get("/v1/hello", headers={header: "1"})
+        assert (answer.status_code, error_of(answer)["param"]) == (400, header)
 
 
 # Browsers

@@ -11,7 +11,7 @@ import yaml
 from deployments import cli
 from deployments.guards import exposure, keys, keys_file
 from deployments.guards.key_source import VARIABLE, KeySource, configured, plain_keys
-from deployments.guards.keys import KeyRing, hash_key, key_id, make_key
+from deployments.guards.keys import PREFIX, KeyRing, checked_client, hash_key, key_id, make_key
 from deployments.guards.keys_file import KeysFileError
 from deployments.guards.settings import ClientLimits, GuardSettings
 
@@ -215,6 +215,21 @@ def test_an_environment_that_cannot_be_used_is_not_quoted(value: str) -> None:
     with pytest.raises(ValueError, match=r"SPEECHLM|sha256|client") as caught:
         KeySource(GuardSettings(), {VARIABLE: value})
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["sk-speechlm-SECRET", "sk+other+SECRET"])
+def test_a_key_before_its_client_is_not_quoted(file: Path, key: str) -> None:
+    with pytest.raises(ValueError, match=f"{VARIABLE}: part 2") as caught:
+        KeySource(GuardSettings(), {VARIABLE: f"bob=plain-text-key {key}=alice-smith"})
+    assert "SECRET" not in str(caught.value)
+    with pytest.raises(ValueError, match="client") as caught:
+        checked_client(key)
+    if key.startswith(PREFIX):
+        assert "SECRET" not in str(caught.value)
+        file.write_text(f"clients: {{{key}: {{}}}}")
+        with pytest.raises(KeysFileError, match="client") as caught:
+            source(file)
+        assert "SECRET" not in str(caught.value)
 
 
 def test_without_keys_only_this_machine_is_served() -> None:

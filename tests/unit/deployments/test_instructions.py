@@ -18,7 +18,9 @@ from deployments.stores.voice_store import StoredVoice
 from tests.unit.deployments.speaking_stand_in import CARD, JSON, StandIn, body, client
 from tests.unit.deployments.stand_in import error_of
 
-ABLE = replace(CARD, abilities=("speaks", "takes_instructions"), audio=ModelAudio(16_000, "e", 320, 320))
+ABLE = replace(
+    CARD, abilities=("speaks", "takes_instructions"), audio=ModelAudio(16_000, "e", 320, 320)
+)
 WHISPER = "In a whisper, and slowly."
 
 

@@ -5,8 +5,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from deployments import processes
 
 # Starts a child that ignores SIGTERM, and a grandchild in a session of its own whose parent
 # exits; then ends both.
@@ -31,6 +34,22 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
     yield process
     process.kill()
     process.wait()
+
+
+def test_a_process_may_be_called_anything(bystander: subprocess.Popen[bytes]) -> None:
+    """The kernel cuts names to 15 bytes, in the middle of a character too."""
+    name = "\N{LATIN SMALL LETTER E WITH ACUTE}" * 8
+    rename = f"import ctypes, time; ctypes.CDLL(None).prctl(15, {name.encode()!r}); time.sleep(99)"
+    child = subprocess.Popen([sys.executable, "-c", rename])
+    try:
+        stat = Path(f"/proc/{child.pid}/stat")
+        while b"\xc3)" not in stat.read_bytes():
+            time.sleep(0.01)
+        assert {child.pid, bystander.pid} <= processes.children()
+        assert {child.pid, bystander.pid} <= set(processes.descendants())
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_no_descendant_is_left(bystander: subprocess.Popen[bytes]) -> None:

@@ -1,10 +1,12 @@
 """``/v1/audio/speech/stream``, with a stand-in for the engine replicas."""
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,14 +22,20 @@ from deployments.calls.messages import (
     SpeechEvent,
 )
 from deployments.front_end.ingress import create_app
+from deployments.guards import audit, keys_file
+from deployments.guards.audit_log import AuditLog
+from deployments.guards.keys import hash_key, key_id, make_key
+from deployments.guards.runtime import Guards
+from deployments.guards.settings import AuditSettings, ClientLimits, GuardSettings
 from deployments.models.card import ModelCard
 from deployments.models.catalog import Catalog, ServedModel
 from deployments.settings import ServiceSettings
+from tests.unit.deployments.guarded_app import InProcess
 
 RATE = 24_000
 CARD = ModelCard("demo", ("slt", "rms"), 1.5, "english", 60)
 START = {"type": "start", "model": "demo", "voice": "slt", "seed": 5}
-PATH = "/v1/audio/speech/stream"
+LOCAL = "ws://localhost/v1/audio/speech/stream"
 
 
 class Events:
@@ -87,7 +95,7 @@ def connection(engines: StandIn, **settings: Any) -> Iterator[WebSocketTestSessi
     with (
         TestClient(create_app(catalog)) as http,
         suppress(CancelledError),
-        http.websocket_connect(f"ws://localhost{PATH}") as socket,
+        http.websocket_connect(LOCAL) as socket,
     ):
         yield socket
 
@@ -285,3 +293,120 @@ def test_an_idle_connection_is_closed() -> None:
         with pytest.raises(WebSocketDisconnect) as closed:
             socket.receive_json()
         assert closed.value.code == 1000
+
+
+def assert_closes(socket: WebSocketTestSession, code: int = 1000) -> None:
+    message = socket.receive()
+    assert (message["type"], message["code"]) == ("websocket.close", code)
+
+
+def test_a_connection_that_never_starts_is_closed() -> None:
+    with connection(StandIn(), stream_idle_seconds=0.1) as socket:
+        assert_closes(socket)
+
+
+@pytest.mark.parametrize("flush", [True, False])
+def test_a_connection_is_idle_once_what_it_had_to_say_is_said(flush: bool) -> None:
+    with connection(StandIn(), stream_idle_seconds=0.2) as socket:
+        socket.send_json(START)
+        say(socket, "The first sentence is here. The second")
+        if flush:
+            socket.send_json({"type": "flush"})
+            until(socket, "done")
+        else:
+            until(socket, "utterance")
+            for _ in range(2):  # all of its audio
+                assert socket.receive_bytes()
+        assert_closes(socket)
+
+
+def test_a_connection_that_waits_for_room_is_not_idle() -> None:
+    engines = StandIn(Refused(429, "full", retry_after=1))
+    with connection(engines, stream_idle_seconds=0.2) as socket:
+        socket.send_json(START)
+        say(socket, "Hello there, everybody in the room. And")
+        assert until(socket, "utterance")[0][-1]["text"] == "Hello there, everybody in the room."
+
+
+class Broken(StandIn):
+    def speak(self, call: SpeechCall) -> Events:
+        raise KeyError("a mistake of ours")
+
+
+def test_a_mistake_of_the_service_is_said_and_closes(caplog: pytest.LogCaptureFixture) -> None:
+    with connection(Broken()) as socket:
+        socket.send_json(START)
+        say(socket, "Hello there, everybody in the room. And")
+        error = until(socket, "error")[0][-1]["error"]
+        assert (error["type"], error["message"]) == ("server_error", "internal error")
+        assert_closes(socket, 1011)
+    assert "a mistake of ours" in caplog.text
+
+
+def guarded(settings: GuardSettings, engines: StandIn) -> tuple[TestClient, Guards]:
+    service = ServiceSettings(retry_after_seconds=1, stream_idle_seconds=5)
+    catalog = Catalog([ServedModel(CARD, engines)], service, created=1)
+    guards = Guards.begin(settings, service, InProcess(), {})
+    return TestClient(create_app(catalog, guards)), guards
+
+
+def test_the_audio_of_a_day_ends_within_a_connection() -> None:
+    engines = StandIn()
+    settings = GuardSettings(limits=ClientLimits(audio_seconds_per_day=3))
+    with guarded(settings, engines)[0] as http, http.websocket_connect(LOCAL) as socket:
+        socket.send_json(START)
+        say(socket, "One sentence is this. Another one is this. A third one is never said. And")
+        said, audio = until(socket, "error")
+        assert said[-1]["error"]["code"] == "audio_seconds_per_day"
+        assert_closes(socket, 1013)
+    assert len(engines.sent) == 2  # of two seconds each: what has begun is said
+    assert len(audio) >= 2 * 4 * RATE
+
+
+def test_a_key_that_is_revoked_ends_an_open_connection(tmp_path: Path) -> None:
+    engines = StandIn()
+    file = tmp_path / "keys.yaml"
+    key = make_key()
+    with keys_file.editing(file) as content:
+        content.add("alice", hash_key(key))
+    http, guards = guarded(GuardSettings(keys_file=str(file)), engines)
+    assert guards.keys is not None
+    bearer = {"authorization": f"Bearer {key}"}
+    with http, http.websocket_connect(LOCAL, headers=bearer) as socket:
+        socket.send_json(START)
+        say(socket, "One sentence is this. A")
+        until(socket, "utterance")
+        with keys_file.editing(file) as content:
+            content.revoke(key_id(hash_key(key)))
+        guards.keys.refresh()
+        say(socket, "nother one is this. And")
+        assert until(socket, "error")[0][-1]["error"]["code"] == "invalid_api_key"
+        assert_closes(socket, 1008)
+    assert engines.texts == ["One sentence is this."]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_audit_log_has_what_was_said_as_far_as_it_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    monkeypatch.setattr(audit, "_MOST_TEXT", 30)
+    monkeypatch.setattr(audit, "_MOST_AUDIO", 3 * RATE)
+    records: list[audit.AuditRecord] = []
+    monkeypatch.setattr(AuditLog, "write", lambda _, record: records.append(record))
+    settings = AuditSettings(path=str(tmp_path / "audit.jsonl"), text=kept, audio=kept)
+    with (
+        guarded(GuardSettings(audit=settings), StandIn())[0] as http,
+        http.websocket_connect(LOCAL) as socket,
+    ):
+        socket.send_json(START)
+        say(socket, "Hello there, ", "everybody in ", "the room.")
+        socket.send_json({"type": "end"})
+        _, sent = until(socket, "done")
+        assert_closes(socket)
+    [record] = records
+    assert (record.input_characters, record.media_type) == (35, "audio/pcm")
+    assert record.text == ("Hello there, everybody in the " if kept else None)
+    assert record.texts == ([record.text[:13], "everybody in ", "the "] if record.text else [])
+    heard = base64.b64decode(record.audio or "")
+    assert sent.startswith(heard)
+    assert bool(heard) == record.cut == kept

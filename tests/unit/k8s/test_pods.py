@@ -81,6 +81,25 @@ def test_front_ends_with_data_share_a_node() -> None:
     assert term["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == "front-end"
 
 
+def test_front_ends_with_data_keep_the_affinity_that_they_are_given() -> None:
+    wanted = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "cache"}}}
+    soft = [{"weight": 1, "podAffinityTerm": wanted}]
+    given = {
+        "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []},
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [wanted],
+            "preferredDuringSchedulingIgnoredDuringExecution": soft,
+        },
+    }
+    values = profile("cpu") | {"frontEnds": {"affinity": given}}
+    affinity = pods(values)["front-end"]["affinity"]
+    assert list(affinity) == ["nodeAffinity", "podAffinity"]
+    first, ours = affinity["podAffinity"].pop("requiredDuringSchedulingIgnoredDuringExecution")
+    assert first == wanted
+    assert ours["topologyKey"] == "kubernetes.io/hostname"
+    assert affinity["podAffinity"] == {"preferredDuringSchedulingIgnoredDuringExecution": soft}
+
+
 def test_front_ends_without_data_may_run_anywhere_and_keep_no_voices() -> None:
     values = profile("cpu") | {"data": {"enabled": False}, "frontEnds": {"replicas": 3}}
     values["service"] = {"max_voices": 0}
@@ -230,6 +249,20 @@ def test_ports_of_the_network_policy_are_those_of_the_pods() -> None:
     }
     for pod in pods(profile("cpu")).values():
         assert named <= {port["name"] for port in pod["containers"][0]["ports"]}
+
+
+def test_without_clients_the_network_policy_lets_no_client_in() -> None:
+    def rules(clients: list[Object]) -> list[Object]:
+        values = profile("cpu") | {"networkPolicy": {"clients": clients}}
+        (policy,) = of_kind(render(values), "NetworkPolicy")
+        found: list[Object] = policy["spec"]["ingress"]
+        assert all(rule["from"] for rule in found)  # an empty one means everybody
+        return found
+
+    client = {"podSelector": {"matchLabels": {"app": "web"}}}
+    only = {"from": [client], "ports": [{"protocol": "TCP", "port": "serve"}]}
+    assert only in rules([client])
+    assert rules([]) == [rule for rule in rules([client]) if rule != only]
 
 
 @every_profile
