@@ -23,6 +23,8 @@ __all__ = ["AudioError", "AudioTooLong", "read_audio"]
 _BASE_BYTES = 512 << 20  # Python, numpy, FFmpeg and what decoding takes
 _BASE_CPU_SECONDS = 10
 _AUDIO_SECONDS_PER_CPU_SECOND = 20
+_SECONDS_PER_CPU_SECOND = 3  # on a machine that is busy
+_OUT_OF_TIME = "cannot be decoded with the time and memory that its length allows"
 _EXIT_CODES: dict[type[AudioError], int] = {AudioError: 65, AudioTooLong: 66}
 
 
@@ -34,20 +36,24 @@ def read_audio(data: bytes, *, sample_rate: int, max_seconds: float) -> NDArray[
         AudioError: a file that cannot be used.
         RuntimeError: the process failed, not the file.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", __name__, str(sample_rate), repr(max_seconds)],
-        input=data,
-        capture_output=True,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # threads reserve memory
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", __name__, str(sample_rate), repr(max_seconds)],
+            input=data,
+            capture_output=True,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # threads reserve memory
+            timeout=_cpu_seconds(max_seconds) * _SECONDS_PER_CPU_SECOND,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise AudioError(_OUT_OF_TIME) from error
     if done.returncode == 0:
         return np.frombuffer(done.stdout, np.float32)
     for kind, code in _EXIT_CODES.items():
         if done.returncode == code:
             raise kind(done.stdout.decode())
     if done.returncode < 0:  # by a signal: out of time, or a decoder that crashed
-        raise AudioError("cannot be decoded with the time and memory that its length allows")
+        raise AudioError(_OUT_OF_TIME)
     raise RuntimeError(f"reading audio failed: {done.stderr.decode(errors='replace')}")
 
 
@@ -56,8 +62,7 @@ def _main(sample_rate: int, max_seconds: float) -> int:
     data = sys.stdin.buffer.read()
     result_bytes = int(max_seconds * sample_rate) * np.dtype(np.float32).itemsize
     _limit(resource.RLIMIT_AS, _BASE_BYTES + 3 * len(data) + 4 * result_bytes)
-    seconds = _BASE_CPU_SECONDS + int(max_seconds / _AUDIO_SECONDS_PER_CPU_SECOND)
-    _limit(resource.RLIMIT_CPU, seconds)
+    _limit(resource.RLIMIT_CPU, _cpu_seconds(max_seconds))
     _limit(resource.RLIMIT_CORE, 0)
     try:
         samples = decode(data, sample_rate=sample_rate, max_seconds=max_seconds)
@@ -67,6 +72,10 @@ def _main(sample_rate: int, max_seconds: float) -> int:
         return _refuse(error)
     sys.stdout.buffer.write(samples.tobytes())
     return 0
+
+
+def _cpu_seconds(max_seconds: float) -> int:
+    return _BASE_CPU_SECONDS + int(max_seconds / _AUDIO_SECONDS_PER_CPU_SECOND)
 
 
 def _refuse(error: AudioError) -> int:

@@ -7,7 +7,6 @@ import base64
 import binascii
 from collections.abc import Iterable
 
-from deployments.audio.reading import AudioError, read_audio
 from deployments.calls.answer_messages import CallPart, Clip
 from deployments.chat.body import (
     AssistantMessage,
@@ -18,6 +17,7 @@ from deployments.chat.body import (
     TextPart,
 )
 from deployments.front_end.errors import ApiError
+from deployments.front_end.uploads import Uploads
 from deployments.models.catalog import Catalog, ServedModel
 from deployments.stores.answer_store import KeptAnswer
 
@@ -51,7 +51,7 @@ async def parts_of(body: ChatBody, model: ServedModel, catalog: Catalog) -> tupl
             continue
         for content in _contents(message):
             if isinstance(content, AudioPart):
-                clip = await _clip(content.input_audio, model, seconds, where)
+                clip = await _clip(content.input_audio, model, catalog.uploads, seconds, where)
                 seconds -= len(clip.samples) / _rate(model)
                 parts.append(CallPart(message.role, "audio", clip))
             else:
@@ -146,19 +146,23 @@ def _said(message: AssistantMessage, kept: dict[str, KeptAnswer]) -> list[CallPa
     return parts
 
 
-async def _clip(audio: AudioData, model: ServedModel, seconds: float, where: str) -> Clip:
+async def _clip(
+    audio: AudioData, model: ServedModel, uploads: Uploads, seconds: float, where: str
+) -> Clip:
     if seconds <= 0:
         raise _too_long(where)
     try:
         data = base64.b64decode(audio.data, validate=True)
     except binascii.Error as error:
         raise _error(f"input_audio.data is not base64: {error}", where) from error
-    try:
-        samples = await asyncio.to_thread(
-            read_audio, data, sample_rate=_rate(model), max_seconds=seconds
-        )
-    except AudioError as error:
-        raise _error(f"its audio {error}", where) from error
+    samples = await uploads.read(
+        data,
+        sample_rate=_rate(model),
+        max_seconds=seconds,
+        param=_PARAM,
+        prefix=f"{where}: its audio",
+        too_long=400,
+    )
     return Clip(samples)
 
 

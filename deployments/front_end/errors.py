@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +12,6 @@ from starlette.exceptions import HTTPException
 
 from deployments.validation import first_field
 
-_log = logging.getLogger(__name__)
 _TYPES = {401: "authentication_error", 429: "rate_limit_exceeded", 503: "unavailable"}
 
 
@@ -96,14 +93,6 @@ def install(app: FastAPI) -> None:
             code=error.code,
             headers=error.headers,
         )
-
-    @app.exception_handler(sqlite3.Error)
-    async def store_error(request: Request, error: sqlite3.Error) -> JSONResponse:
-        _log.error("the store cannot be used: %s", error)
-        refused = ApiError(
-            503, "the service cannot read or keep recordings now", code="store_unavailable"
-        )
-        return await api_error(request, refused)
 
     @app.exception_handler(RequestValidationError)
     async def validation_error(_: Request, error: RequestValidationError) -> JSONResponse:

@@ -10,6 +10,7 @@ from deployments.calls.conversing import AnsweringEngines
 from deployments.calls.messages import Utterance
 from deployments.calls.speaking import Engines
 from deployments.front_end.errors import ApiError
+from deployments.front_end.uploads import Uploads
 from deployments.models.card import ModelCard
 from deployments.settings import ServiceSettings
 from deployments.stores.answer_store import AnswerStore
@@ -124,6 +125,7 @@ class Catalog:
         created: Unix time in seconds at which this catalog was deployed.
         voices: of the models and of clients.
         answers: whose audio a conversation may refer to.
+        uploads: reads audio that requests bring.
     """
 
     def __init__(
@@ -132,7 +134,8 @@ class Catalog:
         self.service = service
         self.created = created
         database = Database(Path(service.store).absolute())
-        self.voices = Voices(VoiceStore(database, service.max_voices), service)
+        self.uploads = Uploads(service.retry_after_seconds)
+        self.voices = Voices(VoiceStore(database, service.max_voices), self.uploads, service)
         self.answers = AnswerStore(database, service.answer_seconds, service.max_answers)
         self._models = {model.card.id: model for model in models}
 

@@ -108,12 +108,12 @@ class _Completion:
         message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
         if sound is not None:
             encoded.append(sound.finish())
-            await self._keep(text, answered)
+            expires = await self._keep(text, answered)
             message["content"] = None
             message["audio"] = {
                 "id": self._audio_id,
                 "data": base64.b64encode(b"".join(encoded)).decode(),
-                "expires_at": self._expires,
+                "expires_at": expires,
                 "transcript": text,
             }
         choice = {
@@ -150,8 +150,8 @@ class _Completion:
             if sound is not None:
                 if data := sound.finish():
                     yield self._chunk({"audio": {"data": base64.b64encode(data).decode()}})
-                await self._keep("".join(texts), answered)
-                yield self._chunk({"audio": {"expires_at": self._expires}})
+                expires = await self._keep("".join(texts), answered)
+                yield self._chunk({"audio": {"expires_at": expires}})
         except ApiError as error:
             yield sse.event(error.body())
             return
@@ -171,9 +171,14 @@ class _Completion:
         assert answered is not None, "all pieces were read"
         return answered
 
-    async def _keep(self, text: str, answered: Answered) -> None:
+    async def _keep(self, text: str, answered: Answered) -> int:
+        """Until when the audio can be referred to, Unix time in seconds."""
         kept = KeptAnswer(self._audio_id, self._body.model, self._expires, text, answered.codes)
-        await asyncio.to_thread(self._answers.keep, kept)
+        try:
+            await asyncio.to_thread(self._answers.keep, kept)
+        except ApiError:  # the store has logged it, and the answer itself is whole
+            return int(time.time())
+        return self._expires
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
         return self._event(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from numpy.typing import NDArray
 
-from deployments.audio.reading import AudioError, AudioTooLong, read_audio
 from deployments.calls.answer_messages import AnswerCall, CallPart, Clip, TextPiece
 from deployments.calls.conversing import Answer
+from deployments.calls.patience import patiently
 from deployments.front_end import sse
 from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
@@ -30,7 +31,6 @@ _MEDIA_TYPES = {"text": "text/plain", "srt": "application/x-subrip", "vtt": "tex
 def router(catalog: Catalog) -> APIRouter:
     """The endpoint over one catalog."""
     routes = APIRouter(tags=["audio"])
-    service = catalog.service
 
     @routes.post("/v1/audio/transcriptions", response_class=JSONResponse)
     async def create_transcription(
@@ -45,7 +45,12 @@ def router(catalog: Catalog) -> APIRouter:
         audit.model = form.model
         assert model.card.audio is not None
         rate = model.card.audio.sample_rate
-        samples = await _samples(await form.file.read(), rate, service.max_audio_seconds)
+        samples = await catalog.uploads.read(
+            await form.file.read(),
+            sample_rate=rate,
+            max_seconds=catalog.service.max_audio_seconds,
+            param="file",
+        )
         spans = await asyncio.to_thread(spoken_parts, samples, rate, _PART_SECONDS)
         work = _Transcription(catalog, model, form, request, samples, spans)
         await work.begin()
@@ -150,7 +155,7 @@ class _Transcription:
         assert self._model.card.audio is not None
         rate = self._model.card.audio.sample_rate
         for span in self._spans:
-            answer = self._next or await self._answer(span)
+            answer = self._next or await patiently(partial(self._answer, span))
             self._next = None
             texts = []
             async for piece in answer.pieces():
@@ -190,12 +195,3 @@ class _Transcription:
         )
         self._state.at_end.callback(answer.cancel)
         return answer
-
-
-async def _samples(data: bytes, rate: int, max_seconds: float) -> NDArray[np.float32]:
-    try:
-        return await asyncio.to_thread(read_audio, data, sample_rate=rate, max_seconds=max_seconds)
-    except AudioTooLong as error:
-        raise ApiError(413, f"file: {error}", param="file") from error
-    except AudioError as error:
-        raise ApiError(400, f"file: {error}", param="file") from error

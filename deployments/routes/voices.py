@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response
 
-from deployments.audio.reading import AudioError, AudioTooLong, read_audio
 from deployments.calls.conversing import encode
 from deployments.front_end.errors import ApiError
 from deployments.models.catalog import Catalog, ServedModel
@@ -144,17 +143,12 @@ async def _encoded(
         assert model.answering is not None
         if audio.encoder in codes:
             continue
-        try:
-            samples = await asyncio.to_thread(
-                read_audio,
-                recording,
-                sample_rate=audio.sample_rate,
-                max_seconds=catalog.service.max_voice_seconds,
-            )
-        except AudioTooLong as error:
-            raise ApiError(413, f"{param}: {error}", param=param) from error
-        except AudioError as error:
-            raise ApiError(400, f"{param}: {error}", param=param) from error
+        samples = await catalog.uploads.read(
+            recording,
+            sample_rate=audio.sample_rate,
+            max_seconds=catalog.service.max_voice_seconds,
+            param=param,
+        )
         if len(samples) < _LEAST_SECONDS * audio.sample_rate:
             raise ApiError(400, f"{param}: is shorter than {_LEAST_SECONDS:g} s", param=param)
         codes[audio.encoder] = await encode(

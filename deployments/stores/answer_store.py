@@ -32,7 +32,7 @@ class AnswerStore:
     """Answers by id, which nobody can guess. Every method opens a file: not for an event loop.
 
     Raises:
-        sqlite3.Error: from every method, if the file cannot be used.
+        ApiError: 503, from every method, if the file cannot be used.
     """
 
     def __init__(

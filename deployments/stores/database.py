@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from deployments.front_end.errors import ApiError
+
+_log = logging.getLogger(__name__)
 _BUSY_SECONDS = 10.0
 
 _SCHEMA = """
@@ -43,9 +47,19 @@ class Database:
         """Everything that is done in it, or, if it ends with an error, nothing.
 
         Raises:
-            sqlite3.Error: the file cannot be used.
-            OSError: it, or its directory, cannot be made.
+            ApiError: 503, the file cannot be used, or made.
         """
+        try:
+            with self._connection() as connection, connection:
+                yield connection
+        except (sqlite3.Error, OSError) as error:
+            _log.error("the store cannot be used: %s", error)
+            raise ApiError(
+                503, "the service cannot read or keep recordings now", code="store_unavailable"
+            ) from error
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
         if not self._made:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             _make_private(self._path)
@@ -58,8 +72,7 @@ class Database:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("BEGIN IMMEDIATE")
-            with connection:
-                yield connection
+            yield connection
         finally:
             connection.close()
 

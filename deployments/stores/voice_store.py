@@ -39,7 +39,7 @@ class VoiceStore:
     """Voices by name. Every method opens a file: not for an event loop.
 
     Raises:
-        sqlite3.Error: from every method, if the file cannot be used.
+        ApiError: 503, from every method, if the file cannot be used.
     """
 
     def __init__(self, database: Database, max_voices: int) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deployments.audio.reading import AudioError, read_audio
 from deployments.calls.answer_messages import Codes
 from deployments.calls.conversing import encode
 from deployments.front_end.errors import ApiError
+from deployments.front_end.uploads import Uploads
 from deployments.settings import ServiceSettings
 from deployments.stores.voice_store import StoredVoice, VoiceStore
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class Voices:
     """Finds what a request's voice means to its model."""
 
-    def __init__(self, store: VoiceStore, service: ServiceSettings) -> None:
+    def __init__(self, store: VoiceStore, uploads: Uploads, service: ServiceSettings) -> None:
         self.store = store
+        self._uploads = uploads
         self._service = service
 
     async def speaker(self, model: ServedModel, voice: str, param: str = "voice") -> Codes | None:
@@ -39,17 +40,16 @@ class Voices:
             return None
         stored = await asyncio.to_thread(self.store.find, voice)
         if stored is None:
-            where = "" if param == "voice" else f"{param}: "
             raise ApiError(
                 404,
-                f"{where}voice {voice!r} does not exist; {card.id} has " + ", ".join(card.voices),
+                f"{_named(voice, param)} does not exist; {card.id} has " + ", ".join(card.voices),
                 param=param,
                 code="voice_not_found",
             )
         model.require("clones", param=param)
-        return await self.codes(model, stored)
+        return await self._codes(model, stored, param)
 
-    async def codes(self, model: ServedModel, voice: StoredVoice) -> Codes:
+    async def _codes(self, model: ServedModel, voice: StoredVoice, param: str) -> Codes:
         """Codes of a stored voice for a model that clones; made once, and kept.
 
         Raises:
@@ -62,22 +62,27 @@ class Voices:
         if kept is not None:
             return kept
         recording = await asyncio.to_thread(self.store.audio, voice.name)
+        named = _named(voice.name, param)
         if recording is None:
             raise ApiError(
                 404,
-                f"voice {voice.name!r} does not exist any more",
-                param="voice",
+                f"{named} does not exist any more",
+                param=param,
                 code="voice_not_found",
             )
-        try:
-            samples = await asyncio.to_thread(
-                read_audio,
-                recording,
-                sample_rate=audio.sample_rate,
-                max_seconds=self._service.max_voice_seconds,
-            )
-        except AudioError as error:  # the limit was another when it was stored
-            raise ApiError(400, f"voice {voice.name!r}: {error}", param="voice") from error
+        samples = await self._uploads.read(
+            recording,
+            sample_rate=audio.sample_rate,
+            max_seconds=self._service.max_voice_seconds,
+            param=param,
+            prefix=f"{named}:",
+            too_long=400,  # the limit was another when it was stored
+        )
         codes = await encode(model.answering, samples, self._service.retry_after_seconds)
         await asyncio.to_thread(self.store.keep_codes, voice, audio.encoder, codes)
         return np.asarray(codes, dtype=np.int32)
+
+
+def _named(voice: str, param: str) -> str:
+    """A voice, behind the field that names it where that is not ``voice``."""
+    return f"voice {voice!r}" if param == "voice" else f"{param}: voice {voice!r}"

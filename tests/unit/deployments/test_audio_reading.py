@@ -17,7 +17,7 @@ from av.container import OutputContainer
 from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
-from deployments.audio import wav
+from deployments.audio import reading, wav
 from deployments.audio.decoding import AudioError, AudioTooLong, decode
 from deployments.audio.reading import read_audio
 
@@ -368,3 +368,9 @@ def test_a_table_of_eighty_million_samples_takes_neither_memory_nor_time() -> No
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime - before.ru_utime < 12
     assert after.ru_maxrss <= max(before.ru_maxrss, 1 << 20)  # KiB, of the largest so far
+
+
+def test_the_time_it_may_take_ends_by_the_clock_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_SECONDS_PER_CPU_SECOND", 0.001)
+    with pytest.raises(AudioError, match="with the time and memory"):
+        read_audio(file("wav", "pcm_s16le", tone(SECONDS)), sample_rate=RATE, max_seconds=9)

@@ -367,3 +367,37 @@ async def test_audio_that_is_referred_to_counts_as_audio_that_is_sent(tmp_path: 
     found.reset_mock()
     assert "17 pieces of audio" in error_of(await refer(17))["message"]
     found.assert_not_called()
+
+
+async def test_a_recording_that_cannot_be_used_any_more_names_the_field(front: Front) -> None:
+    front.catalog.voices.store.add(StoredVoice("ada", 1), b"no audio")
+    error = error_of(await ask(front, **AUDIO | {"audio": {"voice": "ada", "format": "wav"}}))
+    assert error["param"] == "audio"
+    assert error["message"].startswith("audio: voice 'ada': is damaged")
+
+
+@pytest.mark.parametrize("broken", ["no database " * 99, None])
+async def test_an_answer_that_cannot_be_kept_is_whole_and_has_expired(
+    tmp_path: Path, broken: str | None
+) -> None:
+    """The store is a file of another kind, or cannot be made."""
+    store = tmp_path / "store"
+    if broken is None:
+        (tmp_path / "file").write_text("")
+        store = tmp_path / "file" / "store"
+    else:
+        store.write_text(broken)
+    front = Front(store)
+    answer = (await ask(front, **AUDIO)).json()
+    audio = answer["choices"][0]["message"]["audio"]
+    assert base64.b64decode(audio["data"])[44:] == PCM * 2
+    assert audio["expires_at"] <= answer["created"] + 60
+
+    asked = AUDIO | {"audio": {"voice": "default", "format": "pcm16"}}
+    *_, expires, last = events_of(await ask(front, stream=True, **asked))
+    assert expires["choices"][0]["delta"]["audio"]["expires_at"] <= last["created"] + 60
+    assert last["choices"][0]["finish_reason"] == "stop"
+
+    refers = said_by_assistant(audio={"id": audio["id"]})
+    refused = await ask(front, **refers)
+    assert (refused.status_code, error_of(refused)["code"]) == (503, "store_unavailable")

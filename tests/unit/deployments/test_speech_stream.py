@@ -410,3 +410,11 @@ def test_the_audit_log_has_what_was_said_as_far_as_it_is_wanted(
     heard = base64.b64decode(record.audio or "")
     assert sent.startswith(heard)
     assert bool(heard) == record.cut == kept
+
+
+def test_a_store_that_cannot_be_read_is_said_and_closes(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("no database " * 99)
+    with connection(StandIn(), store=str(tmp_path / "store")) as socket:
+        socket.send_json(START | {"voice": "recorded"})
+        assert until(socket, "error")[0][-1]["error"]["code"] == "store_unavailable"
+        assert_closes(socket, 1013)

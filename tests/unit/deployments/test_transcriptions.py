@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
+from deployments.calls import patience
 from deployments.calls.answer_messages import Answered, Clip
 from deployments.calls.messages import Accepted, Refused
 from tests.unit.deployments.answering_stand_in import (
@@ -180,3 +182,31 @@ async def test_what_replicas_say(tmp_path: Path) -> None:
     refused = Front(tmp_path / "store", (Accepted(1, RATE), Refused(400, "file: long", "file")))
     answer = await send(refused, stream="true")
     assert (answer.status_code, error_of(answer)["param"]) == (400, "file")
+
+
+async def test_a_later_part_waits_for_room(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        front.engines.events = WRITTEN
+
+    monkeypatch.setattr(patience, "asyncio", SimpleNamespace(sleep=sleep))
+    full = (Refused(429, "full", retry_after=3.5),)
+    front.engines.events = full
+    assert (await send(front)).status_code == 429  # the first can still be told so
+    assert waits == []
+    front.engines.events = WRITTEN
+    answers = front.engines.answer
+
+    def answer(call: Any) -> Any:
+        begun = answers(call)
+        if not waits:
+            front.engines.events = full
+        return begun
+
+    monkeypatch.setattr(front.engines, "answer", answer)
+    written = await send(front)
+    assert written.status_code == 200, written.text
+    assert written.json()["text"] == "Good morning. Good morning."
+    assert waits == [4]
