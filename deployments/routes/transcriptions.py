@@ -155,8 +155,9 @@ class _Transcription:
         assert self._model.card.audio is not None
         rate = self._model.card.audio.sample_rate
         for span in self._spans:
-            answer = self._next or await patiently(partial(self._answer, span))
-            self._next = None
+            answer, self._next = self._next, None
+            if answer is None:
+                answer = await patiently(partial(self._answer, span))
             texts = []
             async for piece in answer.pieces():
                 if isinstance(piece, TextPiece):
