@@ -86,14 +86,18 @@ def _loads(deployment: str) -> dict[str, Any]:
     from ray.exceptions import RayActorError, RayTaskError
     from ray.util import list_named_actors
 
-    loads = {}
-    for name in [each["name"] for each in list_named_actors(all_namespaces=True)]:
+    names = [each["name"] for each in list_named_actors(all_namespaces=True)]
+    asked = {}
+    for name in names:
         if f"#{deployment}#" in name:
-            # One that starts or stops is none that lives: it is not there, or has no engine.
-            with suppress(RayActorError, RayTaskError, ValueError):
-                actor = ray.get_actor(name, "serve")
-                loads[name] = ray.get(actor.record_routing_stats.remote())
-    return loads
+            with suppress(ValueError):  # it has just gone
+                asked[name] = ray.get_actor(name, "serve").record_routing_stats.remote()
+    loads = {}
+    for name, answer in asked.items():
+        # One that starts or stops is none that lives: it is not there, or has no engine.
+        with suppress(RayActorError, RayTaskError):
+            loads[name] = ray.get(answer)
+    return {name: load for name, load in loads.items() if load["lives"]}
 
 
 def _redeploy() -> None:
