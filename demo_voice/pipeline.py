@@ -19,6 +19,7 @@ from demo_voice.export import export
 from demo_voice.parallel import Group
 from demo_voice.recipe import Recipe
 from demo_voice.shards import synthesise
+from deployments import whole_file
 
 _TEXTS_FILE = "texts.json"
 _SMOOTH = 0.98  # of the loss that is shown
@@ -46,7 +47,7 @@ def speak(work: Path, recipe: Recipe, texts: list[str] | None = None) -> None:
             from demo_voice.texts import training_texts
 
             texts = training_texts(recipe.texts, recipe.seed)
-        file.write_text(json.dumps(texts))
+        whole_file.write(file, json.dumps(texts))
     synthesise(json.loads(file.read_text()), recipe, work, _cores())
 
 

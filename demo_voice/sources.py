@@ -18,6 +18,7 @@ from demo_voice.client import Client, Request
 from demo_voice.recipe import SAMPLE_RATE
 from demo_voice.teacher import speak
 from demo_voice.texts import HELD_OUT_DOMAINS, held_out
+from deployments import whole_file
 from deployments.audio import wav
 from deployments.text.english import normalize
 
@@ -114,7 +115,7 @@ async def _answer(client: Client, request: Request, sentence: Sentence, folder: 
         content, finish = await client.speak(request)
         audio.write_bytes(content)
         known = {"text": sentence.text, "seed": request.seed, "finish": finish}
-        record.write_text(json.dumps(known))  # last: it says that the audio is whole
+        whole_file.write(record, json.dumps(known))  # last: it says that the audio is whole
     samples, sample_rate = _read(audio.read_bytes())
     return Spoken(sentence, samples, sample_rate, known["finish"])
 

@@ -29,6 +29,7 @@ _POLL_SECONDS = 0.5
 _STOP_SECONDS = 10.0  # for an idle replica to end its engine
 _STARTS = 3  # of Ray, which gives its own processes half a minute, however busy the machine is
 _TOO_SLOW = "timed out during startup"  # in Ray's message
+_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # of all addresses, the one to call
 _OBJECT_STORE_BYTES = 128 * 2**20  # pieces of audio pass through it, nothing large
 
 
@@ -60,7 +61,7 @@ def running(config: ServeDeploySchema, directory: Path) -> Iterator[str]:
             http_options=config.http_options.model_dump(), proxy_location=config.proxy_location
         )
         client.deploy_apps(config, _blocking=False)
-        url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
+        url = _url(host, port)
         _await_ready(url)
         try:
             yield url
@@ -73,12 +74,31 @@ def running(config: ServeDeploySchema, directory: Path) -> Iterator[str]:
 
 def _require_free(host: str, port: int) -> None:
     # Serve's proxy would only fail after the engine has loaded.
-    with socket.socket() as probe:
+    family = socket.AF_INET6 if _is_ipv6(host) else socket.AF_INET
+    with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise StartError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+            raise StartError(
+                f"cannot listen on {_address(host, port)}: {error.strerror}"
+            ) from error
+
+
+def _url(host: str, port: int) -> str:
+    """
+    Args:
+        host: where it listens.
+    """
+    return f"http://{_address(_HERE.get(host, host), port)}"
+
+
+def _is_ipv6(host: str) -> bool:
+    return ":" in host
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if _is_ipv6(host) else f"{host}:{port}"
 
 
 def _start_ray(directory: Path, cpus: int) -> None:

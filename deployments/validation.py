@@ -17,6 +17,11 @@ INTEGRAL = BeforeValidator(_integral)
 Whole = Annotated[int, INTEGRAL]
 
 
+def encodable(text: str) -> bool:
+    """Whether a text can be written as UTF-8: JSON can have half of a surrogate pair in it."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def sentence(error: Any) -> str:
     """What one of pydantic's errors says, without where it was."""
     if error["type"] == "extra_forbidden":

@@ -14,8 +14,8 @@ from pydantic import (
 )
 
 from deployments.audio.formats import AudioFormat
-from deployments.speech.body import VoiceReference
-from deployments.validation import INTEGRAL, Whole
+from deployments.speech.body import VoiceReference, voice_id
+from deployments.validation import INTEGRAL, Whole, encodable
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 _MOST_MESSAGES = 1024
@@ -43,7 +43,7 @@ _False = Annotated[Literal[False] | None, _only(False)]
 def _text(text: str) -> str:
     if not text.strip():
         raise ValueError("a text is empty")
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+    if not encodable(text):
         raise ValueError("a text has half of a surrogate pair")
     return text
 
@@ -160,7 +160,7 @@ class AudioOptions(BaseModel):
     @property
     def voice_id(self) -> str:
         """The voice, in whichever form it was given."""
-        return self.voice if isinstance(self.voice, str) else self.voice.id
+        return voice_id(self.voice)
 
     @property
     def encoding(self) -> AudioFormat:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 
+from deployments import whole_file
 from deployments.client import error_message
 from deployments.evaluation.manifest import Item
 
@@ -94,7 +95,9 @@ async def _answer(
     except httpx.HTTPError as error:
         return Answer(error=f"{type(error).__name__}: {error}")
     if answer.error is None:
-        record.write_text(json.dumps(asdict(answer)))  # last: it says that the audio is whole
+        whole_file.write(
+            record, json.dumps(asdict(answer))
+        )  # last: it says that the audio is whole
     return answer
 
 

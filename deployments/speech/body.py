@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from deployments.audio.formats import MAX_RATE, MIN_RATE, AudioFormat, require_rate
 from deployments.audio.speed import MAX_SPEED, MIN_SPEED
 from deployments.calls.messages import SpeechCall, Utterance
-from deployments.validation import INTEGRAL, Whole
+from deployments.validation import INTEGRAL, Whole, encodable
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -18,7 +18,7 @@ LONGEST_INSTRUCTIONS = 4096  # characters, as OpenAI's
 
 
 def _encodable(text: str) -> str:
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+    if not encodable(text):
         raise ValueError("has half of a surrogate pair")
     return text
 
@@ -29,6 +29,11 @@ class VoiceReference(BaseModel):
     model_config = _STRICT
 
     id: str
+
+
+def voice_id(voice: str | VoiceReference) -> str:
+    """The voice, in whichever form it was given."""
+    return voice if isinstance(voice, str) else voice.id
 
 
 class SpeechOptions(BaseModel):
@@ -67,7 +72,7 @@ class SpeechOptions(BaseModel):
     @property
     def voice_id(self) -> str:
         """The voice, in whichever form it was given."""
-        return self.voice if isinstance(self.voice, str) else self.voice.id
+        return voice_id(self.voice)
 
     def fault(self) -> tuple[str, str] | None:
         """The first field that contradicts another one, and how."""

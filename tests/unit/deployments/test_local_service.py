@@ -1,0 +1,51 @@
+"""Where the service listens, before anything is started."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from deployments import local_service
+from deployments.local_service import StartError
+
+
+@pytest.fixture(params=["127.0.0.1", "::1"])
+def taken(request: pytest.FixtureRequest) -> Iterator[tuple[str, int]]:
+    """An address with something that listens."""
+    host = request.param
+    family = socket.AF_INET6 if host == "::1" else socket.AF_INET
+    try:
+        listening = socket.create_server((host, 0), family=family)
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
+    with listening:
+        yield host, listening.getsockname()[1]
+
+
+def test_a_port_that_is_taken_is_named_as_in_an_address(taken: tuple[str, int]) -> None:
+    host, port = taken
+    named = f"[{host}]:{port}" if host == "::1" else f"{host}:{port}"
+    with pytest.raises(StartError) as caught:
+        local_service._require_free(host, port)
+    assert str(caught.value) == f"cannot listen on {named}: Address already in use"
+
+
+def test_a_port_that_is_free_may_be_one_of_either_kind() -> None:
+    for host in ("127.0.0.1", "::1", "0.0.0.0", "::"):
+        with socket.create_server(("127.0.0.1", 0)) as used:
+            free = used.getsockname()[1]
+        local_service._require_free(host, free)
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:80"),
+        ("0.0.0.0", "http://127.0.0.1:80"),
+        ("::1", "http://[::1]:80"),
+        ("::", "http://[::1]:80"),
+        ("example.org", "http://example.org:80"),
+    ],
+)
+def test_the_address_to_call(host: str, url: str) -> None:
+    assert local_service._url(host, 80) == url
