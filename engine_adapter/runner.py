@@ -53,13 +53,9 @@ class SpeechRunnerMixin(_Base):
             batch.num_computed_tokens_cpu[:rows],
             self.query_start_loc.np[: rows + 1],
         )
-        model = self.get_model()
-        ids = self.speech.auxiliary_ids(*place)
-        buffer = model.auxiliary_ids
-        buffer[: len(ids)].copy_(torch.from_numpy(ids), non_blocking=True)
-        buffer[len(ids) : len(input_ids)].zero_()
-        if model.spec.hears_embeddings:
-            model.embed_rows(self.speech.embedded_rows(*place))
+        self.get_model().input_rows.put(
+            self.speech.auxiliary_ids(*place), len(input_ids), self.speech.embedded_rows(*place)
+        )
         return super()._model_forward(input_ids, *args, **kwargs)
 
     def _sample(self, logits: Tensor, spec_decode_metadata: Any) -> SamplerOutput:
