@@ -12,7 +12,6 @@ from vocoder_service.codec import load_codec
 from vocoder_service.encoder import load_encoder
 from vocoder_service.encoding import EncodingService
 from vocoder_service.service import VocoderService, VocoderStats
-from vocoder_service.vocoder import Vocoder
 
 _FIRST_FRAMES = 16
 
@@ -77,8 +76,7 @@ class _VocoderActor:
             torch.cuda.set_per_process_memory_fraction(memory_share)
         self._codec = load_codec(codec_directory, device, dtype, num_codebooks)
         self._service = VocoderService(self._codec, max_window, max_batch)
-        # The first decode of a process pays for the set-up of the device and its libraries.
-        Vocoder(self._codec).decode_all(np.zeros((_FIRST_FRAMES, self._codec.num_codebooks), int))
+        self._service.warm_up(_FIRST_FRAMES)
 
         self._encoding = None
         if encoder is not None:

@@ -12,6 +12,7 @@ from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import Qwen3Omni
 
 from vocoder_service.clips import EncoderLimits, Samples, checked
 from vocoder_service.log_mel import LogMel
+from vocoder_service.precision import use_full_precision
 
 ADAPTOR_FILE = "adaptor.safetensors"
 _STRIDE = 8  # frames of features per row: three convolutions of stride 2
@@ -58,6 +59,7 @@ class AudioTower:
             FileNotFoundError: a file is missing.
             ValueError: the files do not fit each other, or the backbone.
         """
+        use_full_precision()
         path = Path(directory)
         features = LogMel.load(path)
         weights = load_file(path / ADAPTOR_FILE)
@@ -84,7 +86,6 @@ class AudioTower:
         """
         features = self._features.of(checked(samples)).to(self._encoder.device)
         lengths = torch.tensor([features.shape[1]], device=features.device)
-        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            encoded = self._encoder(input_features=features, feature_lens=lengths)
-            rows: NDArray[np.float32] = self._adaptor(encoded.last_hidden_state).cpu().numpy()
+        encoded = self._encoder(input_features=features, feature_lens=lengths)
+        rows: NDArray[np.float32] = self._adaptor(encoded.last_hidden_state).cpu().numpy()
         return rows

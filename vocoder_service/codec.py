@@ -11,6 +11,7 @@ from vocoder_service.decoder import Codec
 from vocoder_service.encodec import load_encodec
 from vocoder_service.espnet import find_espnet, load_espnet
 from vocoder_service.mimi import load_mimi
+from vocoder_service.precision import use_full_precision
 
 __all__ = ["CODECS", "Codec", "load_codec"]
 
@@ -43,6 +44,7 @@ def load_codec(
         ValueError: a codec of another type, or more codebooks than it has.
         RuntimeError: the weights do not fit the configuration.
     """
+    use_full_precision()
     directory = Path(directory)
     config = directory / "config.json"
     if not config.exists() and (espnet := find_espnet(directory)):

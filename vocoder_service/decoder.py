@@ -84,9 +84,7 @@ class Codec:
             The samples that are now determined, float32 [batch, samples] in [-1, 1], and what to
             remember of the streams (see ``unstacked``). ``before`` is left as it is.
         """
-        # TensorFloat-32, cuDNN's default, would make pieces differ from the one-shot decode.
-        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            audio, after = self._chain.advance(codes.to(self._device), before, last)
+        audio, after = self._chain.advance(codes.to(self._device), before, last)
         # Not every decoder has a tanh at its end.
         return audio.flatten(1).float().clamp(-1.0, 1.0), after
 

@@ -20,6 +20,7 @@ from vocoder_service.clips import (
 )
 from vocoder_service.espnet import find_espnet
 from vocoder_service.espnet_encoder import load_espnet_encoder
+from vocoder_service.precision import use_full_precision
 from vocoder_service.ssl_units import SslTokenizer
 
 
@@ -62,8 +63,7 @@ class CodecEncoder:
     def _frames(self, wave: torch.Tensor) -> torch.Tensor:
         """[codebooks, frames] of [1, 1, samples]."""
         wave = wave.to(self._model.device, self._model.dtype)
-        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            return self._codes(self._model, wave)
+        return self._codes(self._model, wave)
 
 
 class StreamEncoder:
@@ -108,6 +108,7 @@ def load_encoder(
         ValueError: a codec of another type, or the parts do not fit each other.
         RuntimeError: weights do not fit their configuration.
     """
+    use_full_precision()
     codec = _load_codec_encoder(Path(codec_directory), device, num_codebooks)
     if ssl_directory is None:
         return codec

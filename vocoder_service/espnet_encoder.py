@@ -39,9 +39,8 @@ class EspnetEncoder:
     def encode(self, samples: NDArray[np.float32]) -> NDArray[np.int32]:
         wave = whole_frames(checked(samples), self.hop_length)
         signal = torch.from_numpy(wave)[None, :, None].to(self._device)
-        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            for step in self._steps:
-                signal = step(signal)
+        for step in self._steps:
+            signal = step(signal)
         left, codes = signal[0], []
         for book in self._codebooks:
             vectors = left if book.projection is None else functional.linear(left, *book.projection)

@@ -1,7 +1,9 @@
 """Live streams sharing one vocoder: an asyncio service that batches their windows."""
 
 import asyncio
+import logging
 import time
+import traceback
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +14,10 @@ from numpy.typing import NDArray
 
 from vocoder_service.codec import Codec
 from vocoder_service.load import BusyShare
-from vocoder_service.vocoder import Pcm, Vocoder
+from vocoder_service.vocoder import NotFiniteError, Pcm, Vocoder
 from vocoder_service.windows import StreamWindows, Window
+
+_log = logging.getLogger(__name__)
 
 
 class VocoderError(RuntimeError):
@@ -46,6 +50,15 @@ class VocoderStats:
     decode_seconds: float
     load: float
     """Share of the last seconds that was spent decoding, 0 to 1."""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """Why a window was not decoded, in words: an exception would keep the memory of the decode."""
+
+    reason: str
+    of_stream: bool
+    """The stream's codes are at fault, and nothing else."""
 
 
 @dataclass(eq=False)
@@ -95,11 +108,19 @@ class VocoderService:
         # One thread, always the same: OpenMP keeps a pool of workers for each calling thread.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="vocoder")
         self._worker: asyncio.Task[None] | None = None
-        self._failure: Exception | None = None
+        self._failure: str | None = None
         self._windows_decoded = 0
         self._batches = 0
         self._decode_seconds = 0.0
         self._load = BusyShare()
+
+    def warm_up(self, frames: int) -> None:
+        """Decode some frames in the thread that decodes; blocks until then.
+
+        The first decode in it pays for the set-up of the device and its libraries.
+        """
+        codes = np.zeros((frames, self._vocoder.codec.num_codebooks), np.int64)
+        self._thread.submit(self._vocoder.decode_all, codes).result()
 
     def open(self, stream_id: str) -> None:
         """Begin a stream.
@@ -163,13 +184,13 @@ class VocoderService:
         )
 
     def check_health(self) -> None:
-        """Pass unless nothing of the last batch could be decoded.
+        """Pass unless nothing of the last batch could be decoded, for no fault of its streams.
 
         Raises:
             DecodeError: as after a lost device; the process should be replaced.
         """
         if self._failure is not None:
-            raise DecodeError(f"the last batch failed: {self._failure}") from self._failure
+            raise DecodeError(f"the last batch failed: {self._failure}")
 
     def _live(self, stream_id: str) -> _Stream:
         stream = self._streams.get(stream_id)
@@ -220,22 +241,36 @@ class VocoderService:
             self._load.add(seconds, time.monotonic())
             self._batches += 1
             self._windows_decoded += size
-            failures = [result for result in results if isinstance(result, Exception)]
-            self._failure = failures[0] if len(failures) == size else None
+            self._failure = _failure_of(results, self._failure)
             for job, result in zip(jobs, results, strict=True):
                 if job.pcm.done():
                     continue
-                if isinstance(result, Exception):
-                    job.pcm.set_exception(DecodeError(f"a window was not decoded: {result}"))
+                if isinstance(result, _Failure):
+                    job.pcm.set_exception(DecodeError(f"a window was not decoded: {result.reason}"))
                 else:
                     job.pcm.set_result(result)
         self._worker = None
 
-    def _decode_batch(self, windows: Sequence[Window]) -> list[Pcm | Exception]:
+    def _decode_batch(self, windows: Sequence[Window]) -> list[Pcm | _Failure]:
         """Decode ``windows``; if that fails, each alone, so that only the one at fault fails."""
         try:
             return list(self._vocoder.decode(windows))
         except Exception as error:
             if len(windows) == 1:
-                return [error]
+                # In words here too: handlers may keep what they are given.
+                _log.error("a window was not decoded:\n%s", traceback.format_exc())
+                return [_Failure(str(error), isinstance(error, NotFiniteError))]
         return [self._decode_batch([window])[0] for window in windows]
+
+
+def _failure_of(results: Sequence[Pcm | _Failure], before: str | None) -> str | None:
+    """What keeps the vocoder from decoding, by the results of a batch.
+
+    Args:
+        before: the same, by the batch before: streams that fail by themselves say nothing of it.
+    """
+    others = [r for r in results if not (isinstance(r, _Failure) and r.of_stream)]
+    if not others:
+        return before
+    failures = [r.reason for r in others if isinstance(r, _Failure)]
+    return failures[0] if len(failures) == len(others) else None

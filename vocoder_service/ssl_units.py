@@ -14,6 +14,7 @@ from transformers import AutoConfig, AutoModel
 from vocoder_service import xeus
 from vocoder_service.kmeans_file import read_centroids
 from vocoder_service.nearest import nearest
+from vocoder_service.precision import use_full_precision
 from vocoder_service.xeus import Xeus
 
 QUANTIZER_FILE = "quantizer.json"
@@ -104,6 +105,7 @@ class SslTokenizer:
             ValueError: it is of another type, or the files do not fit each other.
             RuntimeError: the weights do not fit the configuration.
         """
+        use_full_precision()
         path = Path(directory)
         model: SpeechModel
         if not (path / "config.json").exists() and (path / xeus.CONFIG_FILE).exists():

@@ -17,14 +17,18 @@ Pcm = NDArray[np.int16]
 _LONG_WINDOW = 500
 
 
+class NotFiniteError(ValueError):
+    """A stream's codes became samples that are no numbers, or infinite."""
+
+
 def to_int16(audio: torch.Tensor) -> torch.Tensor:
     """The one definition of float to 16-bit PCM: clip to [-1, 1], scale by 32767, round.
 
     Raises:
-        ValueError: a sample is not a number or infinite.
+        NotFiniteError: a sample is not a number or infinite.
     """
     if not torch.isfinite(audio).all():
-        raise ValueError("the codec produced samples that are not finite")
+        raise NotFiniteError("the codec produced samples that are not finite")
     return (audio.clamp(-1.0, 1.0) * 32767.0).round().to(torch.int16)
 
 
@@ -46,7 +50,7 @@ class Vocoder:
         remembers any of them.
 
         Raises:
-            ValueError: a sample is not finite.
+            NotFiniteError: a sample is not finite.
             RuntimeError: a window of a stream was left out, or decoded before.
         """
         parts: list[Pcm] = [np.empty(0, np.int16)] * len(windows)

@@ -4,6 +4,7 @@ import asyncio
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from vocoder_service import actor
 from vocoder_service.codec import Codec
 from vocoder_service.frames import Frames
 from vocoder_service.service import (
@@ -343,6 +345,92 @@ async def test_health_fails_while_nothing_can_be_decoded(xcodec: Codec) -> None:
     service.open("a")
     await service.push("a", codes)
     service.check_health()
+
+
+async def test_a_stream_that_fails_by_itself_says_nothing_of_the_vocoder(xcodec: Codec) -> None:
+    class Overflowing(FaultyCodec):
+        def advance(
+            self, codes: torch.Tensor, before: State | None, last: bool
+        ) -> tuple[torch.Tensor, State]:
+            overflows = (codes == POISON + 1).flatten(1).any(1)
+            audio, after = super().advance(codes, before, last)
+            return audio.masked_fill(overflows[:, None], float("nan")), after
+
+    codec = Overflowing(xcodec)
+    service = service_with(codec)
+    codes = random_codes(xcodec, FIRST_WINDOW, seed=0)
+    overflowing = codes.copy()
+    overflowing[0, 0] = POISON + 1
+
+    async def push_alone(codes: Frames) -> bytes:
+        service.open("alone")
+        return await service.push("alone", codes)
+
+    with pytest.raises(DecodeError, match="not finite"):
+        await push_alone(overflowing)
+    service.check_health()
+
+    codec.broken = True
+    with pytest.raises(DecodeError, match="device fault"):
+        await push_alone(codes)
+    codec.broken = False
+    with pytest.raises(DecodeError, match="not finite"):
+        await push_alone(overflowing)
+    with pytest.raises(DecodeError, match="device fault"):
+        service.check_health()
+    await push_alone(codes)
+    service.check_health()
+
+
+async def test_a_failure_keeps_nothing_of_the_decode(xcodec: Codec) -> None:
+    activations: list[weakref.ref[torch.Tensor]] = []
+
+    class OutOfMemory(WrappedCodec):
+        def advance(
+            self, codes: torch.Tensor, before: State | None, last: bool
+        ) -> tuple[torch.Tensor, State]:
+            signal = torch.zeros(8)
+            activations.append(weakref.ref(signal))
+            raise torch.OutOfMemoryError(f"{len(signal)} bytes are too many")
+
+    service = service_with(OutOfMemory(xcodec))
+    for stream in "ab":
+        service.open(stream)
+    failures = await asyncio.gather(
+        *(service.push(s, random_codes(xcodec, FIRST_WINDOW, seed=0)) for s in "ab"),
+        return_exceptions=True,
+    )
+
+    assert [type(failure) for failure in failures] == [DecodeError, DecodeError]
+    with pytest.raises(DecodeError, match="8 bytes"):
+        service.check_health()
+    assert len(activations) == 3  # together, then each alone
+    assert not any(activation() is not None for activation in activations)
+
+
+def test_an_actor_warms_the_thread_up_that_decodes(
+    xcodec: Codec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    class Noting(WrappedCodec):
+        def advance(
+            self, codes: torch.Tensor, before: State | None, last: bool
+        ) -> tuple[torch.Tensor, State]:
+            threads.append(threading.current_thread())
+            return super().advance(codes, before, last)
+
+    monkeypatch.setattr(actor, "load_codec", lambda *_: Noting(xcodec))
+    warmed = actor._VocoderActor("a codec's directory")
+    at_start = len(threads)
+
+    async def decode() -> None:
+        await warmed.open("a")
+        await warmed.push("a", random_codes(xcodec, FIRST_WINDOW, seed=0))
+
+    asyncio.run(decode())
+    assert 0 < at_start < len(threads)
+    assert len(set(threads)) == 1
 
 
 async def test_the_loop_stays_responsive_while_a_batch_decodes(xcodec: Codec) -> None:
