@@ -312,11 +312,13 @@ class PairScheduler(Scheduler):
         partner = self._row_of.get(unit.companion.request_id)
         return partner is None or not (self._output.emitted & self._output.audio)[partner]
 
-    def _finish(self, unit: Unit[Request], output: EngineCoreOutput) -> None:
-        """Ends the companion of a request that finished, and reports its preemptions."""
+    def _finish(
+        self, unit: Unit[Request], output: EngineCoreOutput, outcome: str = "finished"
+    ) -> None:
+        """Ends the companion of a request that ended, and reports its preemptions."""
         if unit.companion is not None:
             super().finish_requests(unit.companion.request_id, RequestStatus.FINISHED_STOPPED)
-        self._forget(unit, "finished")
+        self._forget(unit, outcome)
         output.kv_transfer_params = {"preemptions": unit.leader.num_preemptions}
 
     def _fail_unguided(self, unit: Unit[Request], output: EngineCoreOutput) -> None:
@@ -324,7 +326,7 @@ class PairScheduler(Scheduler):
         if output.finish_reason is None:
             self.finish_requests(unit.leader.request_id, RequestStatus.FINISHED_ERROR)
         else:
-            self._finish(unit, output)
+            self._finish(unit, output, "failed")
         output.finish_reason = FinishReason.ERROR
 
     def speech_stats(self) -> dict[str, Any]:

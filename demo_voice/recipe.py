@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from engine_adapter.spec import SamplingDefaults
+from engine_adapter.sampling_defaults import SamplingDefaults
 
 WORK = Path(__file__).parent / "work"
 MODEL = Path(__file__).parent / "model"

@@ -11,12 +11,12 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from engine_adapter.encoder_files import has_audio_encoder
+from engine_adapter.encoder_files import audio_encoder_fault
 from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
 from engine_adapter.spec import SPEC_FILE, SpecError, StreamSpec
+from vocoder_service.configuration import find_configuration
 
 CONFIG_FILE = "config.json"
-ESPNET_CONFIG_FILE = "config.yaml"
 WEIGHTS_FILE = "model.safetensors"
 WEIGHTS_INDEX_FILE = "model.safetensors.index.json"
 TOKENIZER_FILE = "tokenizer/tokenizer.json"
@@ -106,7 +106,7 @@ class ModelDirectory:
     def audio_encoder(self) -> Path | None:
         """The directory of the encoder of continuous audio; None for families that hear by none,
         and where it is missing, which costs a model its hearing and nothing else."""
-        if not self.spec.hears_embeddings or not has_audio_encoder(self.path):
+        if not self.spec.hears_embeddings or audio_encoder_fault(self.path) is not None:
             return None
         return self.path / AUDIO_ENCODER_FOLDER
 
@@ -140,9 +140,8 @@ class ModelDirectory:
 
 
 def has_configuration(folder: Path) -> bool:
-    """Whether there is a codec or an SSL model: a Hugging Face configuration, or ESPnet's, which
-    may stand in a folder below."""
-    return (folder / CONFIG_FILE).is_file() or any(folder.rglob(ESPNET_CONFIG_FILE))
+    """Whether there is a codec or an SSL model."""
+    return find_configuration(folder) is not None
 
 
 def _existing(path: Path) -> Path:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from pathlib import Path
 
 from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
+from engine_adapter.safetensors_header import read_header
+from vocoder_service.configuration import ESPNET_CONFIG, find_configuration
 
 # Of the classes of transformers, whatever they are called in a checkpoint's other half.
 _ENCODERS = ("encoder.", "acoustic_encoder.")
 _SSL_FILES = ("config.json", "quantizer.json", "centroids.safetensors")
-_ESPNET_CONFIG, _ESPNET_ENCODER = "config.yaml", b"codec.generator.encoder."
-_AUDIO_ENCODER_FILES = ("config.json", "preprocessor_config.json")
+_ESPNET_ENCODER = b"codec.generator.encoder."
+_AUDIO_ENCODER_FILES = ("config.json", "preprocessor_config.json", "adaptor.safetensors")
+_WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
+_NO_ENCODER = "its weights have no encoder"
 
 
 def encoder_fault(directory: Path, *, units: bool) -> str | None:
@@ -22,47 +25,67 @@ def encoder_fault(directory: Path, *, units: bool) -> str | None:
         directory: a model's.
         units: whether the family has a stream of an SSL model's units, too.
     """
-    if not _has_encoder(directory / CODEC_FOLDER):
-        return f"{CODEC_FOLDER}/: its weights have no encoder"
-    if not units:
-        return None
-    fault = _ssl_fault(directory / SSL_FOLDER)
+    fault = _codec_fault(directory / CODEC_FOLDER)
+    if fault is not None:
+        return f"{CODEC_FOLDER}/: {fault}"
+    fault = _ssl_fault(directory / SSL_FOLDER) if units else None
     return None if fault is None else f"{SSL_FOLDER}/: {fault}"
 
 
-def has_audio_encoder(directory: Path) -> bool:
-    """Whether a model directory has an encoder of continuous audio, and its settings."""
+def audio_encoder_fault(directory: Path) -> str | None:
+    """Why a model directory has no encoder of continuous audio, likewise; None: it has one."""
     folder = directory / AUDIO_ENCODER_FOLDER
-    return all((folder / name).is_file() for name in _AUDIO_ENCODER_FILES)
+    fault = _audio_encoder_fault(folder) if folder.is_dir() else "is missing"
+    return None if fault is None else f"{AUDIO_ENCODER_FOLDER}/: {fault}"
 
 
-def _has_encoder(codec: Path) -> bool:
-    if (codec / "config.json").is_file():
-        return any(name.startswith(_ENCODERS) for name in _tensors(codec))
-    files = [path for path in codec.rglob("*.pth") if (path.parent / _ESPNET_CONFIG).is_file()]
-    if len(files) != 1 or not zipfile.is_zipfile(files[0]):
-        return False
-    with zipfile.ZipFile(files[0]) as archive:  # names are in the pickle, and only there
+def _audio_encoder_fault(folder: Path) -> str | None:
+    fault = _missing(folder, _AUDIO_ENCODER_FILES) or _weights_fault(folder)
+    return fault or _damage([folder / "adaptor.safetensors"])
+
+
+def _codec_fault(codec: Path) -> str | None:
+    config = find_configuration(codec)
+    if config is None or config.name != ESPNET_CONFIG:
+        files = sorted(codec.glob("model*.safetensors"))
+        names = () if (damage := _damage(files)) else [n for f in files for n in read_header(f)]
+        return damage or (None if any(n.startswith(_ENCODERS) for n in names) else _NO_ENCODER)
+    published = list(config.parent.glob("*.pth"))
+    if len(published) != 1 or not zipfile.is_zipfile(published[0]):
+        return _NO_ENCODER
+    with zipfile.ZipFile(published[0]) as archive:  # names are in the pickle, and only there
         pickles = [name for name in archive.namelist() if name.endswith("data.pkl")]
-        return any(_ESPNET_ENCODER in archive.read(name) for name in pickles)
+        return None if any(_ESPNET_ENCODER in archive.read(n) for n in pickles) else _NO_ENCODER
 
 
 def _ssl_fault(ssl: Path) -> str | None:
-    names: tuple[str, ...] = _SSL_FILES
-    if not (ssl / "config.json").is_file() and (ssl / _ESPNET_CONFIG).is_file():
-        checkpoints = len(list(ssl.glob("*.pth")))
-        if checkpoints != 1:
-            return f"it must hold one .pth file, not {checkpoints}"
-        names = () if len(list(ssl.glob("*.mdl"))) == 1 else ("centroids.safetensors",)
-    missing = next((name for name in names if not (ssl / name).is_file()), None)
+    if (ssl / "config.json").is_file() or not (ssl / ESPNET_CONFIG).is_file():
+        fault = _missing(ssl, _SSL_FILES) or _weights_fault(ssl)
+        return fault or _damage([ssl / "centroids.safetensors"])
+    checkpoints = len(list(ssl.glob("*.pth")))
+    if checkpoints != 1:
+        return f"it must hold one .pth file, not {checkpoints}"
+    return None if len(list(ssl.glob("*.mdl"))) == 1 else _missing(ssl, _SSL_FILES[2:])
+
+
+def _missing(folder: Path, names: tuple[str, ...]) -> str | None:
+    missing = next((name for name in names if not (folder / name).is_file()), None)
     return None if missing is None else f"{missing} is missing"
 
 
-def _tensors(folder: Path) -> list[str]:
-    """Names of all tensors, from the headers of the weights."""
-    names: list[str] = []
-    for file in sorted(folder.glob("model*.safetensors")):
-        with file.open("rb") as weights:
-            size = int.from_bytes(weights.read(8), "little")
-            names += json.loads(weights.read(size))
-    return names
+def _weights_fault(folder: Path) -> str | None:
+    """What keeps a model of transformers from being loaded."""
+    files = [file for pattern in _WEIGHTS for file in sorted(folder.glob(pattern))]
+    if not files:
+        return "its weights are missing"
+    return _damage([file for file in files if file.suffix == ".safetensors"])
+
+
+def _damage(files: list[Path]) -> str | None:
+    """Of the first of these safetensors files that is not whole."""
+    for file in files:
+        try:
+            read_header(file)
+        except (ValueError, OSError) as error:
+            return str(error)
+    return None

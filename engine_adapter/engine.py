@@ -56,7 +56,11 @@ class SpeechEngine:
         self.tokenizer = SpeechTokenizer(directory.path, self.spec)
         check_vllm()
         self._sockets = SocketFolder()
-        self._engine = _start_vllm(config, directory, stat_loggers, self._sockets)
+        try:
+            self._engine = _start_vllm(config, directory, stat_loggers, self._sockets)
+        except BaseException:
+            self._sockets.remove()
+            raise
         self._endings: set[asyncio.Task[None]] = set()
         vllm_config = self._engine.vllm_config
         self._max_length: int = vllm_config.model_config.max_model_len
@@ -240,8 +244,10 @@ class SpeechEngine:
         """Ends the engine core process; further calls do nothing."""
         engine = self.__dict__.pop("_engine", None)
         if engine is not None:
-            engine.shutdown()
-            self._sockets.remove()
+            try:
+                engine.shutdown()
+            finally:
+                self._sockets.remove()
 
 
 def _start_vllm(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from engine_adapter.layout import Layout, Role, Segment
+from engine_adapter.sampling_defaults import SamplingDefaults
 from engine_adapter.spec import (
     INSTRUCTIONS_SLOT,
     TEXT_SLOT,
     VOICE_SLOT,
-    SamplingDefaults,
     Stream,
     StreamSpec,
     TextRange,

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine_adapter.checkpoint import TOKENIZER_FILE, has_configuration
-from engine_adapter.encoder_files import has_audio_encoder
-from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
-from engine_adapter.spec import StreamSpec
+from engine_adapter.folders import CODEC_FOLDER, SSL_FOLDER
+from engine_adapter.spec import SPEC_FILE, StreamSpec
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,10 @@ def missing_parts(directory: Path, spec: StreamSpec) -> list[MissingPart]:
         spec: its spec.
     """
     found = {
-        MissingPart(TOKENIZER_FILE, "no texts, in or out: requests in ids only"): (
+        MissingPart(f"{SPEC_FILE}: text", "no texts, in or out: it cannot be served"): (
+            spec.text is not None
+        ),
+        MissingPart(TOKENIZER_FILE, "no texts, in or out: it cannot be served"): (
             spec.text is None or (directory / TOKENIZER_FILE).is_file()
         ),
         MissingPart(f"{CODEC_FOLDER}/", "no audio, in or out"): (
@@ -41,13 +43,11 @@ def missing_parts(directory: Path, spec: StreamSpec) -> list[MissingPart]:
         MissingPart(f"{SSL_FOLDER}/", "no audio in: it neither hears nor imitates"): (
             spec.codec_first_stream == 0 or has_configuration(directory / SSL_FOLDER)
         ),
-        MissingPart(f"{AUDIO_ENCODER_FOLDER}/", "it does not hear"): (
-            not spec.hears_embeddings or has_audio_encoder(directory)
-        ),
     }
     missing = [part for part, is_there in found.items() if not is_there]
     deafness = spec.deafness_in(directory)
-    if deafness is not None and not missing:
+    if deafness is not None and (spec.hears_embeddings or not missing):
         path, reason = deafness.split(": ", 1)
-        missing.append(MissingPart(path, f"{reason}: it neither hears nor imitates"))
+        cost = "it does not hear" if spec.hears_embeddings else "it neither hears nor imitates"
+        missing.append(MissingPart(path, f"{reason}: {cost}"))
     return missing

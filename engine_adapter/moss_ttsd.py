@@ -26,7 +26,8 @@ from engine_adapter.checkpoint import (
     CheckpointError,
 )
 from engine_adapter.conversion.shards import SHARD_BYTES, Entry, write_shards
-from engine_adapter.spec import TEXT_SLOT, SamplingDefaults, Stream, StreamSpec, TextRange
+from engine_adapter.sampling_defaults import SamplingDefaults
+from engine_adapter.spec import TEXT_SLOT, Stream, StreamSpec, TextRange
 
 CHANNELS, CODES = 8, 1024
 TEXT_VOCABULARY, FIRST_SPEECH_ID = 152697, 151665  # channel 0: text, its codes, marks

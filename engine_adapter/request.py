@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine_adapter.embedded import EmbeddedRows
+from engine_adapter.sampling_defaults import MAX_COUNT, MAX_TEMPERATURE, SamplingDefaults
 from engine_adapter.spec import (
     MAX_CFG_SCALE,
     OUTPUTS,
     TEXT_SLOT,
     VOICE_SLOT,
     Output,
-    SamplingDefaults,
     StreamSpec,
 )
 
@@ -250,19 +250,26 @@ def prompt_rows(param: str, ids: Prompt, spec: StreamSpec) -> NDArray[np.int32]:
 def _embedded(
     rows: EmbeddedRows | None, spec: StreamSpec, prompt: NDArray[np.int32]
 ) -> EmbeddedRows | None:
-    """Embedded rows, checked against the prompt that they are part of."""
+    """Embedded rows, checked against the prompt that they are part of, in the types that are sent
+    to the engine's core."""
     if rows is None:
         return None
     if not spec.hears_embeddings:
         raise RequestError("embedded", f"{spec.family} takes no embeddings")
-    where, count = rows.positions, len(rows.positions)
-    if count == 0 or rows.embeddings.ndim != 2 or len(rows.embeddings) != count:
+    where, embeddings = np.asarray(rows.positions), np.asarray(rows.embeddings)
+    if where.dtype.kind != "i" or embeddings.dtype.kind != "f":
+        raise RequestError("embedded", "positions must be integers, embeddings floating-point")
+    if where.ndim != 1 or len(where) == 0 or embeddings.ndim != 2 or len(embeddings) != len(where):
         raise RequestError("embedded", "must have one embedding for each of its positions")
     if where[0] < 0 or where[-1] >= len(prompt) or (np.diff(where) < 1).any():
         raise RequestError("embedded", "positions must be ascending ones of the prompt")
     if prompt[where].any():
         raise RequestError("embedded", "a row of the prompt has both ids and an embedding")
-    return rows
+    with np.errstate(over="ignore"):
+        packed = np.ascontiguousarray(embeddings, dtype=np.float32)
+    if not np.isfinite(packed).all():
+        raise RequestError("embedded", "an embedding is not finite")
+    return EmbeddedRows(np.ascontiguousarray(where, dtype=np.int32), packed)
 
 
 def _is_sequence(value: object) -> bool:
@@ -281,7 +288,7 @@ def _number(param: str, value: Any, *, low: float, high: float) -> float:
     return float(value)
 
 
-def _count(param: str, value: Any, *, low: int = 1, high: int = 2**30) -> int | None:
+def _count(param: str, value: Any, *, low: int = 1, high: int = MAX_COUNT) -> int | None:
     if value is None:
         return None
     if not _is_int(value) or not low <= value <= high:
@@ -312,7 +319,7 @@ def _sampling(
 ) -> dict[Literal["text", "audio"], SamplingDefaults]:
     temperature, top_p = request.temperature, request.top_p
     if temperature is not None:
-        temperature = _number("temperature", temperature, low=0.0, high=100.0)
+        temperature = _number("temperature", temperature, low=0.0, high=MAX_TEMPERATURE)
     if top_p is not None:
         top_p = _number("top_p", top_p, low=0.0, high=1.0)
         if top_p == 0.0:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine_adapter.noise import gumbel
-from engine_adapter.spec import SamplingDefaults
+from engine_adapter.sampling_defaults import SamplingDefaults
 
 # Below it ``logits / temperature`` leaves float32; the draw is the largest logit anyway.
 _GREEDY_BELOW = 1e-5

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
-from engine_adapter.encoder_files import encoder_fault, has_audio_encoder
-from engine_adapter.folders import AUDIO_ENCODER_FOLDER
+from engine_adapter.encoder_files import audio_encoder_fault, encoder_fault
 from engine_adapter.layout import Layout, Segment
+from engine_adapter.sampling_defaults import SamplingDefaults
 
 Output = Literal["audio", "text", "text+audio"]
 OUTPUTS: tuple[Output, ...] = ("audio", "text", "text+audio")
@@ -62,15 +62,6 @@ class TextRange:
     def end(self) -> int:
         """One past the last text id."""
         return self.first_id + self.size
-
-
-@dataclass(frozen=True)
-class SamplingDefaults:
-    """Sampling of one modality; ``top_k`` 0 and ``top_p`` 1 switch the filter off."""
-
-    temperature: float
-    top_k: int = 0
-    top_p: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -300,7 +291,7 @@ class StreamSpec:
         if not self.takes_audio:
             return None
         if self.hears_embeddings:
-            return None if has_audio_encoder(directory) else f"{AUDIO_ENCODER_FOLDER}/: is missing"
+            return audio_encoder_fault(directory)
         return encoder_fault(directory, units=self.codec_first_stream > 0)
 
     def abilities_in(self, directory: Path) -> tuple[Ability, ...]:

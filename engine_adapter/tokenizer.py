@@ -12,6 +12,7 @@ from engine_adapter.spec import StreamSpec, TextRange
 
 # What the decoder writes for bytes that are not (or not yet) a UTF-8 character.
 _INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
+_MOST_INCOMPLETE = 3  # bytes of a character that lacks one
 
 
 def read_tokenizer(file: Path, text: TextRange) -> Tokenizer:
@@ -43,11 +44,10 @@ class SpeechTokenizer:
 
         Raises:
             CheckpointError: the file is missing, malformed, or has more ids than the
-                spec's text range.
-            ValueError: the family has no text range.
+                spec's text range, or the family has no text range.
         """
         if spec.text is None:
-            raise ValueError(f"{spec.family}: the family has no text range")
+            raise CheckpointError(f"{spec.family}: the family has no text range")
         self._tokenizer = read_tokenizer(Path(directory) / TOKENIZER_FILE, spec.text)
         self._text = spec.text
 
@@ -83,7 +83,8 @@ class TextStream:
     def feed(self, ids: Iterable[int]) -> str:
         """Takes model ids; returns the text that became complete, perhaps none.
 
-        A character whose last byte has not come is held back.
+        A character whose last byte has not come is held back: one U+FFFD, or, with decoders
+        that write one for each byte, up to three.
         """
         pieces = []
         for i in ids:
@@ -96,8 +97,12 @@ class TextStream:
                 self._pending, self._emitted = [], 0
             else:
                 # Only the last character can still be incomplete.
-                pieces.append(text[self._emitted : -1])
-                self._emitted = len(text) - 1
+                run = len(text) - len(text.rstrip(_INCOMPLETE))
+                if len(self._pending) > _MOST_INCOMPLETE:
+                    run = min(run, _MOST_INCOMPLETE)
+                complete = max(self._emitted, len(text) - run)
+                pieces.append(text[self._emitted : complete])
+                self._emitted = complete
         return "".join(pieces)
 
     def flush(self) -> str:
@@ -108,4 +113,8 @@ class TextStream:
 
     def _pending_text(self) -> str:
         context = self._tokenizer.decode(self._context)
-        return self._tokenizer.decode(self._context + self._pending)[len(context) :]
+        text = self._tokenizer.decode(self._context + self._pending)
+        if text.startswith(context):
+            return text[len(context) :]
+        # Some decoders give bytes in a row up all together while they do not add up to characters.
+        return self._tokenizer.decode(self._pending)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from engine_adapter.embedded import EmbeddedRows
 from engine_adapter.request import ResolvedRequest
-from engine_adapter.spec import Output, SamplingDefaults
+from engine_adapter.sampling_defaults import SamplingDefaults
+from engine_adapter.spec import Output
 
 KEY = "speech"
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import torch
 
+from vocoder_service.configuration import ESPNET_CONFIG, find_configuration
 from vocoder_service.dac import load_dac, load_xcodec
 from vocoder_service.decoder import Codec
 from vocoder_service.encodec import load_encodec
-from vocoder_service.espnet import find_espnet, load_espnet
+from vocoder_service.espnet import load_espnet
 from vocoder_service.mimi import load_mimi
 from vocoder_service.precision import use_full_precision
 
@@ -46,9 +47,11 @@ def load_codec(
     """
     use_full_precision()
     directory = Path(directory)
-    config = directory / "config.json"
-    if not config.exists() and (espnet := find_espnet(directory)):
-        return load_espnet(espnet, device, dtype, num_codebooks)
+    config = find_configuration(directory)
+    if config is None:
+        raise FileNotFoundError(f"no config.json, and not one config.yaml, in {directory}")
+    if config.name == ESPNET_CONFIG:
+        return load_espnet(config, device, dtype, num_codebooks)
     model_type = json.loads(config.read_text()).get("model_type")
     if model_type not in CODECS:
         raise ValueError(f"unknown codec type {model_type!r}; known: {', '.join(sorted(CODECS))}")

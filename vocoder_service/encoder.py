@@ -18,7 +18,7 @@ from vocoder_service.clips import (
     checked,
     whole_frames,
 )
-from vocoder_service.espnet import find_espnet
+from vocoder_service.configuration import ESPNET_CONFIG, find_configuration
 from vocoder_service.espnet_encoder import load_espnet_encoder
 from vocoder_service.precision import use_full_precision
 from vocoder_service.ssl_units import SslTokenizer
@@ -116,9 +116,11 @@ def load_encoder(
 
 
 def _load_codec_encoder(directory: Path, device: str, num_codebooks: int | None) -> FrameEncoder:
-    file = directory / "config.json"
-    if not file.exists() and (espnet := find_espnet(directory)):
-        return load_espnet_encoder(espnet, device, num_codebooks)
+    file = find_configuration(directory)
+    if file is None:
+        raise FileNotFoundError(f"no config.json, and not one config.yaml, in {directory}")
+    if file.name == ESPNET_CONFIG:
+        return load_espnet_encoder(file, device, num_codebooks)
     model_type = json.loads(file.read_text()).get("model_type")
     if model_type not in CODEC_ENCODERS:
         raise ValueError(

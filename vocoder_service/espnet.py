@@ -43,12 +43,6 @@ _DEFAULTS = {
 _GENERATOR = "codec.generator."
 
 
-def find_espnet(directory: Path) -> Path | None:
-    """The one config.yaml in ``directory`` or below it, as in a model that ESPnet published."""
-    configs = list(directory.rglob("config.yaml"))
-    return configs[0] if len(configs) == 1 else None
-
-
 @dataclass(frozen=True)
 class EspnetDac:
     """What ESPnet published: a description, and the generator's tensors, mapped and not read.

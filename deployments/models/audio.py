@@ -13,8 +13,8 @@ import yaml
 
 from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
 from engine_adapter.spec import SpecError
+from vocoder_service.configuration import find_configuration
 
-# As in engine_adapter.checkpoint, which would bring torch.
 _CONFIGURATIONS = (".json", ".yaml")
 _RATES = ("sampling_rate", "sample_rate")
 # Of a codec of ESPnet's whose configuration has none.
@@ -65,10 +65,8 @@ class ModelAudio:
 
 
 def _configuration(codec: Path) -> Path:
-    """The codec's: a Hugging Face one's, or ESPnet's, which may stand in a folder below."""
-    of_espnet = sorted(codec.rglob("config.yaml"))
-    file = codec / "config.json"
-    return of_espnet[0] if len(of_espnet) == 1 and not file.exists() else file
+    """The codec's; where there is none, the missing one of a Hugging Face codec."""
+    return find_configuration(codec) or codec / "config.json"
 
 
 def _sample_rate(config: Any, *, of_espnet: bool) -> int | None:

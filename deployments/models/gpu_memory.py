@@ -8,12 +8,12 @@ KV cache. The vocoder, which also holds what hears, may take up to
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 from deployments.settings import ENGINE_GPU_MEMORY, SHARED_GPU_MEMORY, ModelSettings
 from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
+from engine_adapter.safetensors_header import read_header
 
 _GIB = 2**30
 _LEAST_CACHE_SHARE = 0.05  # of the device; with less, hardly a request fits
@@ -84,10 +84,7 @@ def vocoder_bytes(model: Path) -> int:
 
 def _elements(file: Path) -> int:
     """Of all tensors of a safetensors file, from its header."""
-    with file.open("rb") as opened:
-        header = json.loads(opened.read(int.from_bytes(opened.read(8), "little")))
-    header.pop("__metadata__", None)
-    return sum(math.prod(tensor["shape"]) for tensor in header.values())
+    return sum(math.prod(tensor["shape"]) for tensor in read_header(file).values())
 
 
 def _share(needed: float) -> float:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from vllm.v1.engine import FinishReason
 
+from cfg_pairing.ledger import PairLedger
+from cfg_pairing.policy import Unit
+from cfg_pairing.scheduler import PairScheduler
 from engine_adapter.request import RequestError, SpeechRequest
 from tests.engine.harness import MAX_MODEL_LEN, ROOMY, Harness, Setup, check, requests_of
 from tests.reference.requests import Case
@@ -77,3 +82,18 @@ def test_the_room_of_the_model_ends_a_request_with_a_whole_tail(
             assert len(prompt) + len(result.raw_ids) == MAX_MODEL_LEN
         else:
             assert len(result.codes) <= frames
+
+
+def test_a_request_whose_last_row_was_unguided_has_failed() -> None:
+    """The scheduler's own books; no engine gets there."""
+    leader = SimpleNamespace(request_id="a", num_preemptions=0)
+    unit: Any = Unit(leader, 0, guided=True, was_admitted=True)
+    scheduler = PairScheduler.__new__(PairScheduler)
+    scheduler.ledger = PairLedger(admitted=1)
+    scheduler._units, scheduler._unit_of = {"a": unit}, {"a": unit}
+    scheduler._outcomes = {"finished": 0, "failed": 0}
+    output: Any = SimpleNamespace(finish_reason=FinishReason.STOP)
+    scheduler._fail_unguided(unit, output)
+    assert output.finish_reason == FinishReason.ERROR
+    assert scheduler._outcomes == {"finished": 0, "failed": 1}
+    assert scheduler.ledger == PairLedger(admitted=1, failed=1, unguided_frames=1)

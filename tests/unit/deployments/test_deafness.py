@@ -1,6 +1,7 @@
 """A model directory that cannot make codes of audio: what needs them is not listed, and refused."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from deployments.models.card import ModelCard
 from deployments.models.catalog import Catalog, ServedModel
 from deployments.settings import ModelSettings, ServiceSettings
 from deployments.stores.voice_store import StoredVoice
+from engine_adapter.checkpoint import CheckpointError
 from engine_adapter.families import FAMILIES
 from engine_adapter.missing_parts import missing_parts
+from engine_adapter.tokenizer import SpeechTokenizer
 from tests.unit.deployments.answering_stand_in import SPOKEN, StandIn, tone, wav
 from tests.unit.deployments.stand_in import error_of
 
@@ -33,8 +36,9 @@ def model_directory(directory: Path, *, encoder: bool, ssl: bool) -> Path:
     tensors = {"decoder.a": np.zeros(1)} | ({"encoder.a": np.zeros(1)} if encoder else {})
     save_file(tensors, codec / "model.safetensors")
     if ssl:
-        for name in ("quantizer.json", "centroids.safetensors"):
-            (units / name).touch()
+        (units / "quantizer.json").touch()
+        for name in ("centroids.safetensors", "model.safetensors"):
+            save_file({"a": np.zeros(1)}, units / name)
         (units / "config.json").write_text('{"model_type": "hubert"}')
     return directory
 
@@ -71,6 +75,18 @@ def test_a_family_that_takes_no_audio_lacks_nothing(tmp_path: Path) -> None:
     demo = card("demo", model_directory(tmp_path, encoder=False, ssl=False))
     assert (demo.abilities, demo.deafness) == (("speaks",), None)
     assert missing_parts(tmp_path, FAMILIES["demo"]) == []
+
+
+def test_what_costs_a_model_everything(tmp_path: Path) -> None:
+    directory = model_directory(tmp_path, encoder=False, ssl=False)
+    (directory / "tokenizer" / "tokenizer.json").unlink()
+    silent = replace(FAMILIES["demo"], text=None)
+    for spec, path in ((FAMILIES["demo"], "tokenizer/tokenizer.json"), (silent, "speech.json")):
+        [part] = missing_parts(directory, spec)
+        assert part.path.startswith(path)
+        assert part.cost == "no texts, in or out: it cannot be served"
+        with pytest.raises(CheckpointError):
+            SpeechTokenizer(directory, spec)
 
 
 @pytest.fixture

@@ -5,14 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from engine_adapter.families import FAMILIES
-from engine_adapter.spec import (
-    OUTPUTS,
-    Output,
-    SamplingDefaults,
-    Stream,
-    StreamSpec,
-    TextRange,
-)
+from engine_adapter.sampling_defaults import SamplingDefaults
+from engine_adapter.spec import OUTPUTS, Output, Stream, StreamSpec, TextRange
 
 AUDIO_BEGIN, DRAIN, END, OTHER_END, TURN, ANSWER = 1, 2, 3, 4, 5, 6
 TEXT_FIRST, STREAMS_FIRST = 16, 32

@@ -81,7 +81,10 @@ def test_a_removed_request_leaves_nothing() -> None:
     assert history.gather(np.array([1]), *window) is None
 
 
-def asked(rows: Any, family: str = "bagpiper", prompt: Any = (1, 5, 8, 0, 0, 2, 6, 7)) -> None:
+PROMPT = [1, 5, 8, 0, 0, 2, 6, 7]
+
+
+def asked(rows: Any, family: str = "bagpiper", prompt: Any = PROMPT) -> None:
     request = SpeechRequest(prompt_ids=list(prompt), embedded=rows, output="text")
     resolve(request, FAMILIES[family], None)
 
@@ -107,6 +110,34 @@ def test_what_does_not_fit_the_prompt_is_refused(rows: EmbeddedRows) -> None:
     with pytest.raises(RequestError) as error:
         asked(rows)
     assert error.value.param == "embedded"
+
+
+NOT_A_NUMBER = np.full((2, 2), np.nan, np.float32)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        EmbeddedRows(np.array([3.0, 4.0]), np.zeros((2, 2), np.float32)),
+        EmbeddedRows(np.array([3, 4], np.int32), np.zeros((2, 2), int)),
+        EmbeddedRows(np.array([3, 4], np.int32), NOT_A_NUMBER),
+        EmbeddedRows(np.array([3, 4], np.int32), np.full((2, 2), 1e300)),
+    ],
+)
+def test_what_is_no_embedding_is_refused(rows: EmbeddedRows) -> None:
+    with pytest.raises(RequestError) as error:
+        asked(rows)
+    assert error.value.param == "embedded"
+
+
+def test_rows_of_other_types_reach_the_engine_as_its_own() -> None:
+    rows = rows_at([3, 4])
+    wide = np.repeat(rows.embeddings.astype(np.float64), 2, axis=1)[:, ::2]
+    other = EmbeddedRows(rows.positions.astype(np.int64), wide)  # type: ignore[arg-type]
+    request = SpeechRequest(prompt_ids=PROMPT, embedded=other, output="text")
+    resolved = resolve(request, FAMILIES["bagpiper"], None).embedded
+    assert resolved is not None
+    assert resolved.pack() == rows.pack()
 
 
 def test_a_family_of_codes_takes_no_embeddings() -> None:

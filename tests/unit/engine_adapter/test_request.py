@@ -20,7 +20,8 @@ from engine_adapter.request import (
     prompt_rows,
     resolve,
 )
-from engine_adapter.spec import SamplingDefaults, StreamSpec
+from engine_adapter.sampling_defaults import SamplingDefaults
+from engine_adapter.spec import StreamSpec
 from engine_adapter.step import SpeechStep
 from engine_adapter.wire import WireRequest
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from engine_adapter.request import MAX_SEED
 from engine_adapter.sampling import SamplingBatch, SamplingTable, sample
-from engine_adapter.spec import SamplingDefaults
+from engine_adapter.sampling_defaults import SamplingDefaults
 from tests.unit.engine_adapter.draw_by_hand import CLOSE, Row, draw_by_hand
 
 

@@ -105,3 +105,24 @@ def test_text_that_could_not_end_is_refused() -> None:
     assert DIALOGUE.text is not None
     with pytest.raises(SpecError, match="end id"):
         replace(DIALOGUE, text=replace(DIALOGUE.text, end_ids=()))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", -1.0),
+        ("temperature", 1000.0),
+        ("temperature", math.nan),
+        ("temperature", "hot"),
+        ("top_k", -5),
+        ("top_k", 2.5),
+        ("top_k", True),
+        ("top_p", 0.0),
+        ("top_p", 1.5),
+    ],
+)
+def test_sampling_that_no_request_could_ask_for(name: str, value: Any) -> None:
+    data = DEMO.to_dict()
+    data["sampling"]["audio"][name] = value
+    with pytest.raises(SpecError, match="stream spec"):
+        StreamSpec.from_dict(data)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from engine_adapter.families import FAMILIES
 from engine_adapter.phases import Finish
-from engine_adapter.spec import Output, SamplingDefaults, StreamSpec
+from engine_adapter.sampling_defaults import SamplingDefaults
+from engine_adapter.spec import Output, StreamSpec
 from tests.unit.engine_adapter.oracle import Ask, answer
 from tests.unit.engine_adapter.specs import AUDIO_BEGIN, END, TEXT_FIRST, small_spec
 from tests.unit.engine_adapter.worker import ByHand, Worker, companion_of, hidden_state

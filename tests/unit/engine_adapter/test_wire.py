@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine_adapter.families import FAMILIES
 from engine_adapter.request import MAX_SEED, SpeechRequest, resolve
-from engine_adapter.spec import SamplingDefaults
+from engine_adapter.sampling_defaults import SamplingDefaults
 from engine_adapter.wire import (
     KEY,
     WireRequest,

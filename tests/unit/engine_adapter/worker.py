@@ -14,7 +14,8 @@ from torch import Tensor
 
 from engine_adapter.phases import Finish
 from engine_adapter.request import SpeechRequest, resolve
-from engine_adapter.spec import SamplingDefaults, StreamSpec
+from engine_adapter.sampling_defaults import SamplingDefaults
+from engine_adapter.spec import StreamSpec
 from engine_adapter.step import SpeechStep, StepOutput
 from engine_adapter.wire import WireRequest
 from tests.unit.engine_adapter.draw_by_hand import CLOSE, Row, draw_by_hand
