@@ -333,14 +333,20 @@ class Broken(StandIn):
         raise KeyError("a mistake of ours")
 
 
-def test_a_mistake_of_the_service_is_said_and_closes(caplog: pytest.LogCaptureFixture) -> None:
-    with connection(Broken()) as socket:
+def test_a_mistake_of_the_service_is_said_and_closes(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    records: list[audit.AuditRecord] = []
+    monkeypatch.setattr(AuditLog, "write", lambda _, record: records.append(record))
+    settings = GuardSettings(audit=AuditSettings(path=str(tmp_path / "audit.jsonl")))
+    with guarded(settings, Broken())[0] as http, http.websocket_connect(LOCAL) as socket:
         socket.send_json(START)
         say(socket, "Hello there, everybody in the room. And")
         error = until(socket, "error")[0][-1]["error"]
         assert (error["type"], error["message"]) == ("server_error", "internal error")
         assert_closes(socket, 1011)
     assert "a mistake of ours" in caplog.text
+    assert [record.end for record in records] == ["failed"]
 
 
 def guarded(settings: GuardSettings, engines: StandIn) -> tuple[TestClient, Guards]:
@@ -418,3 +424,21 @@ def test_a_store_that_cannot_be_read_is_said_and_closes(tmp_path: Path) -> None:
         socket.send_json(START | {"voice": "recorded"})
         assert until(socket, "error")[0][-1]["error"]["code"] == "store_unavailable"
         assert_closes(socket, 1013)
+
+
+def test_texts_are_written_out_away_from_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    rewrite = ServedModel.rewrite
+
+    def away(*args: Any, **options: Any) -> Any:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        return rewrite(*args, **options)
+
+    monkeypatch.setattr(ServedModel, "rewrite", away)
+    with connection(StandIn()) as socket:
+        socket.send_json(START)
+        say(socket, "It is 5 o'clock. It is", " 6.")
+        socket.send_json({"type": "end"})
+        said, _ = until(socket, "done")
+    spoken = " ".join(m["text"] for m in said if m["type"] == "utterance")
+    assert spoken == "It is five o'clock. It is six."
