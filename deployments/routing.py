@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from ray.serve.request_router import (
@@ -15,7 +16,8 @@ from ray.serve.request_router import (
     RunningReplica,
 )
 
-from cfg_pairing.routing import Demand, LoadReport, Loads, rank
+from cfg_pairing.routing import Demand, Load, LoadReport, Loads, rank
+from deployments.calls import dead_replicas
 from deployments.calls.answer_messages import AnswerCall
 from deployments.calls.demand import demand_of
 from deployments.calls.messages import SpeechCall
@@ -54,7 +56,7 @@ class RowRouter(FIFOMixin, RequestRouter):
         self._hear(candidate_replicas)
         by_id = {replica.replica_id.unique_id: replica for replica in candidate_replicas}
         now = time.monotonic()
-        loads = {key: self._loads.load(key, now) for key in by_id}
+        loads = {key: self._load(key, now) for key in by_id}
         demand = self._demand(pending_request)
         request_id = "" if pending_request is None else pending_request.metadata.request_id
         ranked = rank(loads, demand, request_id)
@@ -76,6 +78,10 @@ class RowRouter(FIFOMixin, RequestRouter):
     def on_request_completed(self, replica_id: ReplicaID, internal_request_id: str) -> None:
         """Counts them no longer."""
         self._loads.completed(replica_id.unique_id, internal_request_id, time.monotonic())
+
+    def _load(self, replica: str, now: float) -> Load:
+        load = self._loads.load(replica, now)
+        return replace(load, doubtful=True) if dead_replicas.is_dead(replica) else load
 
     def _hear(self, replicas: list[RunningReplica]) -> None:
         now = time.monotonic()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfg_pairing.admission import Priority
-from deployments.calls.messages import Accepted, Queued, Refused
+from deployments.calls.messages import Accepted, Dead, Queued, Refused
 from engine_adapter.layout import Content, Role
 from engine_adapter.request import FinishReason
 from engine_adapter.spec import Output
@@ -89,4 +89,4 @@ class Answered:
 
 
 # bytes: PCM, signed 16-bit little-endian mono, never empty.
-AnswerEvent = Queued | Accepted | Refused | TextPiece | bytes | Answered
+AnswerEvent = Dead | Queued | Accepted | Refused | TextPiece | bytes | Answered

@@ -70,8 +70,9 @@ class Answer:
         Raises:
             ApiError: refused, failed before any piece, or no replica answers.
         """
-        events = engines.answer(call)
-        accepted, _, first = await begin(events, accept_timeout, retry_after, audit)
+        events, accepted, _, first = await begin(
+            lambda: engines.answer(call), accept_timeout, retry_after, audit
+        )
         return cls(accepted, first, events, retry_after, audit)
 
     async def pieces(self) -> AsyncIterator[TextPiece | bytes]:

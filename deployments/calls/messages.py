@@ -106,6 +106,18 @@ class FirstAudio:
 
 
 @dataclass(frozen=True)
+class Dead:
+    """Only event of a request that came to a replica whose engine is dead: nothing was done for
+    it, so another replica may be asked.
+
+    Attributes:
+        replica: Serve's id of it.
+    """
+
+    replica: str
+
+
+@dataclass(frozen=True)
 class Refused:
     """Last event of a request that is not served, or no further.
 
@@ -146,4 +158,4 @@ def usage(input_tokens: int, output_tokens: int) -> dict[str, int]:
 
 
 # bytes: PCM, signed 16-bit little-endian mono, never empty.
-SpeechEvent = Queued | Accepted | Refused | FirstAudio | bytes | Finished
+SpeechEvent = Dead | Queued | Accepted | Refused | FirstAudio | bytes | Finished

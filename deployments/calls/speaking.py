@@ -75,8 +75,9 @@ class Speech:
         Raises:
             ApiError: refused, failed before any audio, or no replica answers.
         """
-        events = engines.speak(call)
-        accepted, accept, first = await begin(events, accept_timeout, retry_after, audit)
+        events, accepted, accept, first = await begin(
+            lambda: engines.speak(call), accept_timeout, retry_after, audit
+        )
         if not isinstance(first, FirstAudio):
             raise ApiError(500, "the model made no audio for this input")
         return cls(accepted, accept, first, events, retry_after, audit)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import ray
 from numpy.typing import NDArray
+from ray import serve
 from ray.exceptions import RayError
 
 from cfg_pairing.admission import AdmissionQueue
@@ -24,6 +25,7 @@ from deployments.calls.answer_messages import AnswerCall, AnswerEvent, Codes
 from deployments.calls.demand import Call, audio_seconds, rows_of
 from deployments.calls.messages import (
     Accepted,
+    Dead,
     FirstAudio,
     Queued,
     Refused,
@@ -251,8 +253,13 @@ class EngineReplica:
 
     async def _admitted(
         self, call: Call, events: AsyncGenerator[_Event, None], caller: str | None
-    ) -> AsyncGenerator[_Event | Queued | Refused, None]:
+    ) -> AsyncGenerator[_Event | Dead | Queued | Refused, None]:
         """The events of a request once it has a place here, or why it has none."""
+        try:
+            await self._engine.check_health()
+        except EngineUnavailable:
+            yield Dead(serve.get_replica_context().replica_id.unique_id)
+            return
         visit = Visit(audio_seconds(call))
         rows = rows_of(call, self._engine.spec.cfg_scale)
         passing = self._gate.pass_through(events, call.priority, rows, visit)

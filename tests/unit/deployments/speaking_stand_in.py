@@ -7,6 +7,7 @@ import httpx
 
 from deployments.calls.messages import (
     Accepted,
+    Dead,
     Finished,
     FirstAudio,
     SpeechCall,
@@ -33,13 +34,18 @@ SPOKEN: Script = (Accepted(7, 16_000), FIRST, PCM[600:], Finished("stop", 9, 21)
 class StandIn:
     """Replays events, and keeps the calls it was sent."""
 
-    def __init__(self, events: Script = SPOKEN) -> None:
+    def __init__(self, events: Script = SPOKEN, dead: Sequence[str] = ()) -> None:
+        """
+        Args:
+            dead: replicas that get the first calls and have no engine any more.
+        """
         self.events = events
         self.calls: list[SpeechCall] = []
+        self._dead = list(dead)
 
     def speak(self, call: SpeechCall) -> Events[SpeechEvent]:
         self.calls.append(call)
-        return Events(self.events)
+        return Events([Dead(self._dead.pop(0))] if self._dead else self.events)
 
     async def check_health(self) -> None:
         for event in self.events:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ray.serve.exceptions import BackPressureError
 
+from deployments.calls import dead_replicas
 from deployments.calls.messages import (
     Accepted,
     Finished,
@@ -180,6 +181,17 @@ async def test_what_a_replica_refuses_or_breaks_has_a_status(
     assert response.status_code == status
     assert error_of(response)["type"] == kind
     assert response.headers.get("retry-after") == ("2" if waits else None)
+
+
+async def test_where_an_engine_is_dead_another_replica_is_asked_once() -> None:
+    async with client(one := StandIn(dead=["first"])) as http:
+        assert (await http.post("/v1/audio/speech", json=GOOD)).status_code == 200
+    assert len(one.calls) == 2
+    assert dead_replicas.is_dead("first")
+    async with client(both := StandIn(dead=["second", "third"])) as http:
+        response = await http.post("/v1/audio/speech", json=GOOD)
+    assert (response.status_code, error_of(response)["code"]) == (503, "engine_unavailable")
+    assert len(both.calls) == 2
 
 
 async def test_a_stream_that_breaks_off_is_no_whole_answer() -> None:

@@ -33,7 +33,9 @@ class Silent:
 
 async def refused(events: ReplicaEvents) -> ApiError:
     with pytest.raises(ApiError) as caught:
-        await begin(events, ACCEPT_SECONDS, 2, AuditRecord("id", "POST", "/v1/audio/speech"))
+        await begin(
+            lambda: events, ACCEPT_SECONDS, 2, AuditRecord("id", "POST", "/v1/audio/speech")
+        )
     return caught.value
 
 

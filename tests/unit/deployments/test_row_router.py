@@ -17,6 +17,7 @@ from ray.serve._private.common import (
 from ray.serve.request_router import PendingRequest
 
 from cfg_pairing.routing import LoadReport
+from deployments.calls import dead_replicas
 from deployments.calls.messages import SpeechCall, Utterance
 from deployments.routing import RowRouter
 
@@ -101,6 +102,18 @@ async def test_refusals_that_end_at_once_leave_nothing(
     for other in replicas[1:]:
         router.on_request_routed(pending(other.name), other.replica_id, None)
     assert await choose(router, replicas, pending("next", None)) == "a"
+
+
+async def test_who_has_told_the_front_end_of_a_dead_engine_comes_last(
+    router: RowRouter, replicas: list[Replica], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it had reported before."""
+    monkeypatch.setattr(dead_replicas, "_dead", set())
+    for replica, rows in zip(replicas, (0, 5, 5), strict=True):
+        replica.report(rows)
+    assert await choose(router, replicas, pending("1")) == "a"
+    dead_replicas.note("a")
+    assert {await choose(router, replicas, pending(str(i))) for i in range(9)} == {"b", "c"}
 
 
 async def test_a_recorded_voice_stays_where_it_is(

@@ -44,7 +44,7 @@ class Silent(Events[Queued]):
 async def test_who_hears_nothing_for_longer_than_the_replica_said_is_let_go() -> None:
     silent = Silent([Queued(0.05)])
     with pytest.raises(ApiError) as caught:
-        await begin(silent, 0.05, 2, AuditRecord("id", "POST", "/"))
+        await begin(lambda: silent, 0.05, 2, AuditRecord("id", "POST", "/"))
     assert caught.value.status in (429, 503)
     assert silent.cancelled
 
