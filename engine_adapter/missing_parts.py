@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine_adapter.checkpoint import TOKENIZER_FILE, has_configuration
-from engine_adapter.folders import CODEC_FOLDER, SSL_FOLDER
+from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
 from engine_adapter.spec import SPEC_FILE, StreamSpec
 
 
@@ -43,11 +43,15 @@ def missing_parts(directory: Path, spec: StreamSpec) -> list[MissingPart]:
         MissingPart(f"{SSL_FOLDER}/", "no audio in: it neither hears nor imitates"): (
             spec.codec_first_stream == 0 or has_configuration(directory / SSL_FOLDER)
         ),
+        MissingPart(f"{AUDIO_ENCODER_FOLDER}/", "it does not hear"): (
+            not spec.hears_embeddings or (directory / AUDIO_ENCODER_FOLDER).is_dir()
+        ),
     }
     missing = [part for part, is_there in found.items() if not is_there]
     deafness = spec.deafness_in(directory)
-    if deafness is not None and (spec.hears_embeddings or not missing):
+    if deafness is not None:
         path, reason = deafness.split(": ", 1)
-        cost = "it does not hear" if spec.hears_embeddings else "it neither hears nor imitates"
-        missing.append(MissingPart(path, f"{reason}: {cost}"))
+        if path not in {part.path for part in missing}:
+            cost = "it does not hear" if spec.hears_embeddings else "it neither hears nor imitates"
+            missing.append(MissingPart(path, f"{reason}: {cost}"))
     return missing

@@ -11,7 +11,7 @@ from torch import Tensor
 from vllm.distributed import get_tp_group
 from vllm.v1.outputs import ModelRunnerOutput, SamplerOutput
 
-from engine_adapter.step import SpeechStep, StepOutput
+from engine_adapter.step import SpeechStep, StepOutput, rehearse
 from engine_adapter.wire import WireRequest
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ class SpeechRunnerMixin(_Base):
         return output
 
     def _dummy_sampler_run(self, hidden_states: Tensor) -> Tensor:
-        """Runs the heads as widely as a step can, for vLLM's memory profile."""
+        """Runs the heads, and draws, as widely as a step can, for vLLM's memory profile."""
         model = self.get_model()
-        model.text_logits(hidden_states)
-        return torch.cat([part.flatten() for part in model.codec_heads(hidden_states)])
+        rehearse(model.spec, hidden_states, model)
+        return hidden_states
 
 
 def first_worker_decides(ids: NDArray[np.int32]) -> None:

@@ -6,7 +6,9 @@ the draw is a pure function of logits, parameters, seed, step, stream and id.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +17,7 @@ from torch import Tensor
 
 from engine_adapter.noise import gumbel
 from engine_adapter.sampling_defaults import SamplingDefaults
+from engine_adapter.upload import uploaded
 
 # Below it ``logits / temperature`` leaves float32; the draw is the largest logit anyway.
 _GREEDY_BELOW = 1e-5
@@ -68,6 +71,12 @@ class SamplingBatch:
     seed: NDArray[np.int64]
     step: NDArray[np.int64]
 
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What a draw needs on the device: all of them, ``[n, 1, 1]`` each."""
+        fields = (self.temperature, self.top_k, self.top_p, self.seed, self.step)
+        return tuple(field[:, None, None] for field in fields)
+
     def take(self, where: NDArray[np.int64]) -> SamplingBatch:
         """The rows at ``where``."""
         return SamplingBatch(
@@ -79,7 +88,13 @@ class SamplingBatch:
         )
 
 
-def sample(logits: Tensor, ids: Tensor, batch: SamplingBatch, first_stream: int = 0) -> Tensor:
+def sample(
+    logits: Tensor,
+    ids: Tensor,
+    batch: SamplingBatch,
+    first_stream: int = 0,
+    there: Sequence[Tensor] | None = None,
+) -> Tensor:
     """Draws one id per row and stream.
 
     Args:
@@ -87,23 +102,27 @@ def sample(logits: Tensor, ids: Tensor, batch: SamplingBatch, first_stream: int 
         ids: int64 ``[streams, candidates]``, the candidates' vocabulary ids.
         batch: parameters of the ``n`` rows.
         first_stream: number of the first stream in ``logits``, for the noise.
+        there: the batch's ``arrays`` where the logits are; None: they are brought there.
 
     Returns:
         int64 ``[n, streams]``.
     """
     width = logits.shape[-1]
+    if there is None:
+        there = uploaded(batch.arrays, logits.device)
     unfiltered = (batch.top_k == 0) | (batch.top_k >= width)
     if not unfiltered.any():
-        return _draw(logits, ids, batch, first_stream, int(batch.top_k.max()))
+        return _draw(logits, ids, batch, there, first_stream, int(batch.top_k.max()))
     if unfiltered.all():
-        return _draw(logits, ids, batch, first_stream, width)
+        return _draw(logits, ids, batch, there, first_stream, width)
     drawn = torch.empty(logits.shape[:2], dtype=torch.int64, device=logits.device)
     for mask in (unfiltered, ~unfiltered):
         where = np.flatnonzero(mask)
-        rows = torch.from_numpy(where).to(logits.device)
+        (rows,) = uploaded([where], logits.device)
         part = batch.take(where)
         kept = width if mask is unfiltered else int(part.top_k.max())
-        drawn[rows] = _draw(logits[rows], ids, part, first_stream, kept)
+        parameters = [values[rows] for values in there]
+        drawn[rows] = _draw(logits[rows], ids, part, parameters, first_stream, kept)
     return drawn
 
 
@@ -113,10 +132,13 @@ def _largest(logits: Tensor, kept: int, ordered: bool) -> tuple[Tensor, Tensor]:
     Largest first, equal ones in order of place, if ``ordered``; in any order if not.
 
     ``topk`` leaves open which of several equal values it keeps: the choice would change
-    with ``kept``, so with the rest of the batch. Equal values are rare in float32, so they
-    are looked for, and put in order only where they are found.
+    with ``kept``, so with the rest of the batch. In float32, and wherever a candidate has a
+    bias of its own, equal values are rare: on CPUs, where a selection among integers takes
+    longer unless it is of all, they are looked for, and put in order only where they are found.
     """
-    if logits.device.type == "cpu" and not ordered and logits.shape[-1] <= _SORTED_WIDTH:
+    if logits.device.type != "cpu" or kept == logits.shape[-1]:
+        return largest_by_key(logits, kept)
+    if not ordered and logits.shape[-1] <= _SORTED_WIDTH:
         # numpy sorts with vector instructions, several times faster than a scalar topk.
         host = logits.numpy()
         least = np.sort(host, axis=-1)[..., -kept, None]
@@ -134,15 +156,31 @@ def _largest(logits: Tensor, kept: int, ordered: bool) -> tuple[Tensor, Tensor]:
     return values.gather(-1, order), places.gather(-1, order)
 
 
+def largest_by_key(logits: Tensor, kept: int) -> tuple[Tensor, Tensor]:
+    """The same, largest first, in one selection that nobody has to wait for.
+
+    A value and its place make one integer, so that no two are equal: the value's bits, which in
+    their order are in that of the values, above the place's distance from the end.
+    """
+    bits = (logits + 0.0).view(torch.int32)  # -0 becomes 0, which it is equal to
+    bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # negative ones count the other way
+    width = logits.shape[-1]
+    distance = torch.arange(width - 1, -1, -1, device=logits.device)
+    places = ((bits.to(torch.int64) << 32) | distance).topk(kept, dim=-1).indices
+    return logits.gather(-1, places), places
+
+
 def _draw(
-    logits: Tensor, ids: Tensor, batch: SamplingBatch, first_stream: int, kept: int
+    logits: Tensor,
+    ids: Tensor,
+    batch: SamplingBatch,
+    there: Sequence[Tensor],
+    first_stream: int,
+    kept: int,
 ) -> Tensor:
     """Draws among the ``kept`` largest candidates of every row and stream."""
     device, (n, streams, width) = logits.device, logits.shape
-    scale = torch.from_numpy(np.stack([batch.temperature, batch.top_p])).to(device)
-    whole = torch.from_numpy(np.stack([batch.top_k, batch.seed, batch.step])).to(device)
-    temperature, top_p = scale[:, :, None, None]
-    top_k, seed, step = whole[:, :, None, None]
+    temperature, top_k, top_p, seed, step = there
     nucleus = bool((batch.top_p < 1).any())
     ordered = nucleus or bool((batch.top_k != kept).any())
     if kept < width or nucleus:

@@ -18,8 +18,10 @@ from engine_adapter.embedded import EmbeddedHistory, EmbeddedRows
 from engine_adapter.heads import CodecHeads
 from engine_adapter.phases import Phase, PhaseTable
 from engine_adapter.sampling import SamplingTable, sample
+from engine_adapter.sampling_defaults import SamplingDefaults
 from engine_adapter.slots import FrameHistory, SlotMap
 from engine_adapter.spec import StreamSpec
+from engine_adapter.upload import uploaded
 from engine_adapter.wire import WireRequest, unpack_auxiliary
 
 Indices = NDArray[np.int64]
@@ -85,7 +87,7 @@ class SpeechStep:
         self._follower = np.zeros(capacity, dtype=bool)
         self._batch_ids: list[str] = []
         self._batch_slots: Indices = np.empty(0, dtype=np.int64)
-        self._text_ids: Tensor | None = None
+        self._writable: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -216,16 +218,22 @@ class SpeechStep:
         model: SpeechHeads,
     ) -> NDArray[np.int32]:
         """Ids of all streams for the audio rows ``rows``, int32 ``[len(rows), streams]``."""
-        heads, device, count = model.codec_heads, hidden.device, len(rows)
+        heads, count = model.codec_heads, len(rows)
         where = slots[rows]
         guided = np.flatnonzero(self._scale[where] > 1)
-        needed = np.concatenate([rows, partner_row[rows[guided]]])
-        logits = heads(hidden[torch.from_numpy(needed).to(device)])
-        if guided.size:
-            pairs = torch.from_numpy(guided).to(device)
-            scale = torch.from_numpy(self._scale[where[guided]]).to(device)[:, None, None]
         batch = self._sampling["audio"].batch(where, self._phases.generated(where))
         early = ~self._phases.end_allowed(where)
+        needed, pairs, scale, barred, *parameters = uploaded(
+            [
+                np.concatenate([rows, partner_row[rows[guided]]]),
+                guided,
+                self._scale[where[guided], None, None],
+                early[:, None],
+                *batch.arrays,
+            ],
+            hidden.device,
+        )
+        logits = heads(hidden[needed])
         columns = []
         for index, (group, values) in enumerate(zip(heads.groups, logits, strict=True)):
             mixed = values[:count]
@@ -233,9 +241,8 @@ class SpeechStep:
                 mixed[pairs] = scale * mixed[pairs] + (1 - scale) * values[count:]
             mixed += heads.padding(index)
             if group.first == 0 and early.any():
-                barred = torch.from_numpy(early).to(device)[:, None]
                 mixed[:, 0, group.end_columns].masked_fill_(barred, float("-inf"))
-            columns.append(sample(mixed, heads.ids(index), batch, group.first))
+            columns.append(sample(mixed, heads.ids(index), batch, group.first, parameters))
         drawn: NDArray[np.int32] = torch.cat(columns, dim=1).cpu().numpy().astype(np.int32)
         return drawn
 
@@ -243,21 +250,27 @@ class SpeechStep:
         self, where: Indices, rows: Indices, hidden: Tensor, model: SpeechHeads
     ) -> NDArray[np.int32]:
         """Text ids for the text rows ``rows`` (slots ``where``), int32 ``[len(rows)]``."""
-        text, device = self._spec.text, hidden.device
+        text = self._spec.text
         assert text is not None
-        if self._text_ids is None:
-            ids = [*range(text.first_id, text.end), *text.end_ids]
-            self._text_ids = torch.tensor([ids], dtype=torch.int64, device=device)
-        logits = model.text_logits(hidden[torch.from_numpy(rows).to(device)])
-        ends = logits[:, list(text.end_ids)]
-        early = torch.from_numpy(~self._phases.end_allowed(where)).to(device)[:, None]
-        ends = ends.masked_fill(early, float("-inf"))
-        allowed = torch.cat([logits[:, text.first_id : text.end], ends], dim=-1).unsqueeze(1)
         batch = self._sampling["text"].batch(where, self._phases.generated(where))
-        drawn: NDArray[np.int32] = (
-            sample(allowed, self._text_ids, batch).squeeze(1).cpu().numpy().astype(np.int32)
-        )
-        return drawn
+        early = ~self._phases.end_allowed(where)
+        needed, barred, *parameters = uploaded([rows, early[:, None], *batch.arrays], hidden.device)
+        ids = self._text_ids(hidden.device)
+        logits = model.text_logits(hidden[needed])
+        ends = logits[:, ids[text.size :]].masked_fill(barred, float("-inf"))
+        allowed = torch.cat([logits[:, text.first_id : text.end], ends], dim=-1).unsqueeze(1)
+        drawn = sample(allowed, ids[None], batch, 0, parameters).squeeze(1)
+        there: NDArray[np.int32] = drawn.cpu().numpy().astype(np.int32)
+        return there
+
+    def _text_ids(self, device: torch.device) -> Tensor:
+        """Ids that may be written, those that end a text last; brought to the device once."""
+        if self._writable is None:
+            text = self._spec.text
+            assert text is not None
+            ids = [*range(text.first_id, text.end), *text.end_ids]
+            self._writable = torch.tensor(ids, dtype=torch.int64, device=device)
+        return self._writable
 
     def _partner_rows(self, slots: Indices, audio: NDArray[np.bool_]) -> Indices:
         """Batch row of each row's guidance partner, -1 where that is no audio row of this step."""
@@ -284,3 +297,26 @@ class SpeechStep:
         self._scale = np.concatenate([self._scale, np.ones(added, dtype=np.float32)])
         self._partner = np.concatenate([self._partner, np.full(added, -1, dtype=np.int64)])
         self._follower = np.concatenate([self._follower, np.zeros(added, dtype=bool)])
+
+
+def rehearse(spec: StreamSpec, hidden: Tensor, model: SpeechHeads) -> None:
+    """Draws for all rows as widely as requests may ask: what takes the most memory.
+
+    Args:
+        spec: of the family.
+        hidden: ``[n, hidden]``; n is the most that a step samples.
+        model: the heads.
+    """
+    rows = np.arange(len(hidden))
+    table = SamplingTable(len(hidden))
+    for row in range(len(hidden)):
+        table.put(row, SamplingDefaults(temperature=1.0, top_p=0.999), seed=0)
+    batch = table.batch(rows, rows.astype(np.int32))
+    if spec.text is not None:
+        logits = model.text_logits(hidden)
+        ids = torch.arange(logits.shape[-1], device=logits.device)
+        sample(logits[:, None], ids[None], batch)
+        del logits
+    heads = model.codec_heads
+    for index, values in enumerate(heads(hidden)):
+        sample(values, heads.ids(index), batch)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine_adapter.request import MAX_SEED
-from engine_adapter.sampling import SamplingBatch, SamplingTable, sample
+from engine_adapter.sampling import SamplingBatch, SamplingTable, largest_by_key, sample
 from engine_adapter.sampling_defaults import SamplingDefaults
 from tests.unit.engine_adapter.draw_by_hand import CLOSE, Row, draw_by_hand
 
@@ -101,6 +101,43 @@ def test_equal_logits_do_not_make_a_row_depend_on_the_others(row: Row) -> None:
         other = torch.randn((1, 1, 40), generator=generator)
         together = sample(torch.cat([tied[None], other]), ids, batch([row, Row(top_k=17)]))
         assert together[0].tolist() == alone[0].tolist()
+
+
+@given(
+    values=st.lists(
+        st.sampled_from([-np.inf, -1e30, -2.0, -1.5, -0.0, 0.0, 1e-40, 1.5, 2.0, 1e30]),
+        min_size=1,
+        max_size=20,
+    ),
+    data=st.data(),
+)
+def test_the_largest_by_key_come_in_order_of_value_and_then_of_place(
+    values: list[float], data: st.DataObject
+) -> None:
+    logits = torch.tensor(values)[None, None]
+    kept = data.draw(st.integers(1, len(values)))
+    expected = sorted(range(len(values)), key=lambda place: (-values[place], place))[:kept]
+    largest, places = largest_by_key(logits, kept)
+    assert places.flatten().tolist() == expected
+    assert largest.tolist() == logits[0, 0, expected].expand(1, 1, kept).tolist()
+
+
+@pytest.mark.parametrize("kept", [1, 7, 40])
+def test_the_largest_by_key_are_those_of_a_cpu(kept: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randint(-4, 4, (50, 2, 40), generator=generator).float()
+    for ours, theirs in zip(
+        largest_by_key(logits, kept), logits.sort(dim=-1, descending=True, stable=True), strict=True
+    ):
+        assert torch.equal(ours, theirs[..., :kept])
+
+
+def test_parameters_may_be_there_already() -> None:
+    """Of rows with and without a top-k, which are drawn apart."""
+    logits, ids = some_logits(3, 2, 12, seed=3), some_ids(2, 12)
+    rows = batch([Row(1.0, 0, 0.9, 1), Row(0.7, 3, 1.0, 2), Row(2.0, 5, 0.5, 3, 8)])
+    there = [torch.from_numpy(array) for array in rows.arrays]
+    assert torch.equal(sample(logits, ids, rows, 1, there), sample(logits, ids, rows, 1))
 
 
 def test_inputs_are_left_alone() -> None:

@@ -6,13 +6,19 @@ from random import Random
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
+from engine_adapter import step as step_module
 from engine_adapter.families import FAMILIES
 from engine_adapter.phases import Finish
+from engine_adapter.sampling import SamplingBatch, sample
 from engine_adapter.sampling_defaults import SamplingDefaults
 from engine_adapter.spec import Output, StreamSpec
+from engine_adapter.step import rehearse
+from tests.unit.engine_adapter.model import HIDDEN, PlainModel
 from tests.unit.engine_adapter.oracle import Ask, answer
 from tests.unit.engine_adapter.specs import AUDIO_BEGIN, END, TEXT_FIRST, small_spec
 from tests.unit.engine_adapter.worker import ByHand, Worker, companion_of, hidden_state
@@ -324,3 +330,19 @@ def test_an_empty_batch_writes_nothing() -> None:
     worker.remove("a")
     output = worker.sample([])
     assert output.rows.shape == (0, SPEC.num_streams)
+
+
+def test_the_rehearsal_draws_among_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+
+    def noted(logits: Tensor, ids: Tensor, batch: SamplingBatch) -> Tensor:
+        assert (batch.top_k == 0).all()
+        assert (batch.top_p < 1).all()
+        drawn.append(logits.shape)
+        return sample(logits, ids, batch)
+
+    monkeypatch.setattr(step_module, "sample", noted)
+    model = PlainModel(SPEC)
+    rehearse(SPEC, torch.randn(5, HIDDEN), model)
+    assert drawn[0] == (5, 1, SPEC.vocab_size)
+    assert drawn[1:] == [(5, *group.shape) for group in model.codec_heads.groups]
