@@ -40,7 +40,7 @@ class Unit(Generic[R]):
         lead: known rows the leader has more than its companion when both are at the
             same audio row.
         leader_runs, companion_runs: whether the row holds a slot and blocks.
-        was_admitted: whether it ever held a row.
+        was_admitted: whether it ever held a row; noted of guided ones alone.
         joined: whether the pair took its first lock-step.
     """
 

@@ -41,7 +41,8 @@ class Hook:
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute that instances of a class must set on ``self``, or a class must declare."""
+    """An attribute that instances of a class must set on ``self``, or a class must declare; or,
+    with the owner "", a name that a module must assign or import."""
 
     module: str
     owner: str
@@ -73,8 +74,24 @@ HOOKS: tuple[Hook, ...] = (
     Hook("vllm.v1.core.block_pool", "BlockPool", "get_num_free_blocks"),
     Hook("vllm.v1.core.kv_cache_manager", "KVCacheManager", "get_block_ids", ("request_id",)),
     Hook(_REQUEST, "Request", "update_block_hashes"),
-    Hook("vllm.ir.op", "IrOp", "register_impl", ("provider",)),
+    Hook(_REQUEST, "Request", "append_output_token_ids", ("token_ids",)),
+    Hook("vllm.v1.core.sched.request_queue", "RequestQueue", "peek_request"),
+    Hook("vllm.ir.op", "IrOp", "register_impl", ("provider", "supports_args", "inplace")),
     Hook("vllm.ir.op", "IrOp", "set_default", ("priority",)),
+    Hook("vllm.ir.ops.layernorm", "", "rms_norm", ("x", "weight", "epsilon", "variance_size")),
+    Hook(
+        "vllm.ir.ops.layernorm",
+        "",
+        "fused_add_rms_norm",
+        ("x", "x_residual", "weight", "epsilon", "variance_size"),
+    ),
+    Hook(
+        "vllm.model_executor.models.registry",
+        "_ModelRegistry",
+        "register_model",
+        ("model_arch", "model_cls"),
+    ),
+    Hook(_RUNNER, "GPUModelRunner", "get_model"),
     Hook(_RUNNER, "GPUModelRunner", "load_model"),
     Hook(_RUNNER, "GPUModelRunner", "_update_states", ("scheduler_output",)),
     Hook(_RUNNER, "GPUModelRunner", "_on_request_state_removed", ("req_id", "req_state")),
@@ -121,6 +138,8 @@ ATTRIBUTES: tuple[Attribute, ...] = (
         Attribute(_RUNNER, "GPUModelRunner", name)
         for name in ("input_batch", "query_start_loc", "discard_request_mask", "max_num_reqs")
     ),
+    Attribute("vllm.v1.worker.cpu_worker", "", "CPUModelRunner"),
+    Attribute("vllm.model_executor.models.registry", "", "ModelRegistry"),
     Attribute("vllm.v1.engine", "EngineCoreOutput", "kv_transfer_params"),
     Attribute("vllm.v1.engine", "EngineCoreOutput", "new_token_ids"),
     Attribute("vllm.v1.core.sched.interface", "PauseState", "PAUSED_NEW"),
@@ -177,6 +196,8 @@ def _hook_problem(hook: Hook) -> str | None:
 
 def _attribute_problem(attribute: Attribute) -> str | None:
     for node in _body(attribute.module, attribute.owner):
+        if isinstance(node, ast.ImportFrom) and _imports(node, attribute.name):
+            return None
         for inner in ast.walk(node):
             targets: list[ast.expr] = []
             if isinstance(inner, ast.Assign):
@@ -185,7 +206,12 @@ def _attribute_problem(attribute: Attribute) -> str | None:
                 targets = [inner.target]
             if any(_declares(target, attribute.name, of_class=inner is node) for target in targets):
                 return None
-    return f"{attribute.module}.{attribute.owner}.{attribute.name} is gone"
+    where = ".".join(filter(None, (attribute.module, attribute.owner, attribute.name)))
+    return f"{where} is gone"
+
+
+def _imports(node: ast.ImportFrom, name: str) -> bool:
+    return any((alias.asname or alias.name) == name for alias in node.names)
 
 
 def _declares(target: ast.expr, name: str, of_class: bool) -> bool:

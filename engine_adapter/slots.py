@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,28 +52,46 @@ class FrameHistory:
     """Ids of the auxiliary streams at every absolute position of every slot.
 
     It outlives preemption: a resumed request re-prefills with its true rows. Memory is
-    touched only where rows were written, so a long ``max_length`` costs nothing.
+    touched only where rows were written, so a long ``max_length`` costs nothing, and growing
+    adds an array, as copying what there is would touch all of it in the middle of a step.
     """
 
     def __init__(self, slots: int, max_length: int, num_streams: int) -> None:
-        self._ids = np.zeros((slots, max_length, num_streams - 1), dtype=np.int32)
+        self._ids = [np.zeros((slots, max_length, num_streams - 1), dtype=np.int32)]
 
     def grow(self, slots: int) -> None:
         """Makes room for ``slots`` slots; the present ones keep their rows."""
-        ids = np.zeros((slots, *self._ids.shape[1:]), dtype=np.int32)
-        ids[: len(self._ids)] = self._ids
-        self._ids = ids
+        added = slots - sum(map(len, self._ids))
+        self._ids.append(np.zeros((added, *self._ids[0].shape[1:]), dtype=np.int32))
 
     def put_prompt(self, slot: int, length: int, auxiliary: NDArray[np.int32] | None) -> None:
         """Writes positions ``0..length``: int32 ``[length, streams - 1]``, None for zeros."""
-        self._ids[slot, :length] = 0 if auxiliary is None else auxiliary
+        for ids, _, (own,) in self._parts(np.array([slot])):
+            ids[own, :length] = 0 if auxiliary is None else auxiliary
 
     def put(
         self, slots: NDArray[np.int64], positions: NDArray[np.int32], auxiliary: NDArray[np.int32]
     ) -> None:
         """Writes one row per slot: ``auxiliary`` int32 ``[n, streams - 1]``."""
-        self._ids[slots, positions] = auxiliary
+        for ids, where, own in self._parts(slots):
+            ids[own, positions[where]] = auxiliary[where]
 
     def gather(self, slots: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int32]:
         """Rows at ``(slots[i], positions[i])``, int32 ``[n, streams - 1]``."""
-        return self._ids[slots, positions]
+        if len(self._ids) == 1:
+            return self._ids[0][slots, positions]
+        rows = np.empty((len(slots), self._ids[0].shape[2]), dtype=np.int32)
+        for ids, where, own in self._parts(slots):
+            rows[where] = ids[own, positions[where]]
+        return rows
+
+    def _parts(
+        self, slots: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.int64]]]:
+        """Each array that holds some of ``slots``: which of them, and their places in it."""
+        first = 0
+        for ids in self._ids:
+            where = (slots >= first) & (slots < first + len(ids))
+            if where.any():
+                yield ids, where, slots[where] - first
+            first += len(ids)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
+from pathlib import Path
 
 import pytest
 
@@ -57,12 +59,14 @@ def test_a_missing_or_changed_hook_is_named(hook: Hook, told: str) -> None:
         Attribute(SCHEDULER, "Scheduler", "sprinting"),
         Attribute(SCHEDULER, "Planner", "running"),
         Attribute("vllm.v1.nowhere", "Scheduler", "running"),
+        Attribute("vllm.v1.worker.cpu_worker", "", "CPURunner"),
+        Attribute("vllm.v1.worker.cpu_worker", "", "CPUModelRunnerV2"),  # only within a function
     ],
 )
 def test_a_missing_attribute_is_named(attribute: Attribute) -> None:
     with pytest.raises(VllmMismatch) as error:
         check_vllm(attributes=(attribute,))
-    where = f"{attribute.module}.{attribute.owner}.{attribute.name}"
+    where = ".".join(filter(None, (attribute.module, attribute.owner, attribute.name)))
     assert f"{where} is gone" in str(error.value)
 
 
@@ -70,6 +74,20 @@ def test_all_problems_are_told_at_once() -> None:
     hooks = (Hook(SCHEDULER, "Scheduler", "plan"), Hook(SCHEDULER, "Scheduler", "replan"))
     with pytest.raises(VllmMismatch, match=r"Scheduler\.plan is gone; .*Scheduler\.replan is gone"):
         check_vllm(hooks=hooks)
+
+
+def test_a_name_that_a_module_imports_is_there() -> None:
+    check_vllm(attributes=(Attribute("vllm.v1.worker.cpu_worker", "", "CPUModelRunner"),))
+
+
+@pytest.mark.parametrize("module", ["cfg_pairing/scheduler.py", "engine_adapter/runner.py"])
+def test_whatever_is_called_of_a_class_that_is_extended_is_listed(module: str) -> None:
+    source = (Path(__file__).parents[3] / module).read_text()
+    called = {name for name in re.findall(r"super\(\)\.(\w+)\(", source) if name != "__init__"}
+    called |= set(re.findall(r"self\.(get_model|_preempt_request)\(", source))
+    called |= set(re.findall(r"\.(peek_request|append_output_token_ids)\(", source))
+    assert called
+    assert called <= {hook.name for hook in HOOKS}
 
 
 def test_an_attribute_of_something_else_does_not_count() -> None:

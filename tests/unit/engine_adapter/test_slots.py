@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -110,3 +112,16 @@ def test_capacity_doubles_when_it_is_full(capacity: int, count: int) -> None:
     while capacity < count:
         capacity *= 2
     assert slots.capacity == capacity
+
+
+def test_growing_touches_no_memory() -> None:
+    """A long history is address space, not memory, until somebody writes."""
+    history = FrameHistory(8, 50_000, 9)
+    history.put_prompt(3, 4, np.full((4, 8), 7, dtype=np.int32))
+    tracemalloc.start()
+    history.grow(16)
+    history.grow(32)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 25 * 50_000 * 8 * 4  # the slots that were added, and no copy
+    assert history.gather(np.array([3, 31]), np.array([2, 2]))[:, 0].tolist() == [7, 0]
