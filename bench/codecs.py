@@ -15,7 +15,8 @@ import torch
 from demo_voice.recipe import MODEL
 from engine_adapter.folders import CODEC_FOLDER
 from vocoder_service.codec import Codec, load_codec
-from vocoder_service.streaming import State, stacked, unstacked
+from vocoder_service.kept import stacked, unstacked
+from vocoder_service.streaming import State
 
 # Parts of the checkpoints that only encode.
 _ENCODING = re.compile(r"(^|[._])(encoder|semantic|downsample)|^fc\.|^fc1\.")

@@ -16,7 +16,7 @@ from cfg_pairing.autoscaling import ScalingPolicy
 from deployments.guards.settings import GuardSettings
 from deployments.strict_settings import Seconds, StrictSettings
 from engine_adapter.engine_config import EngineConfig, SettingError
-from vocoder_service.windows import WindowSchedule
+from vocoder_service.schedule import WindowSchedule
 
 INGRESS = "Ingress"
 """The deployment of the HTTP front ends."""

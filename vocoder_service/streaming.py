@@ -49,30 +49,6 @@ class Layer(Protocol):
         """
 
 
-def stacked(states: Sequence[State]) -> State:
-    """The states of several streams as that of a batch. Each has a batch dimension of 1."""
-    first = states[0]
-    if isinstance(first, torch.Tensor):
-        return torch.cat([state for state in states if isinstance(state, torch.Tensor)])
-    parts = [[state[index] for state in states] for index in range(len(first))]
-    return tuple(stacked(part) for part in parts)
-
-
-def unstacked(state: State, count: int) -> list[State]:
-    """The state of each stream of a batch of ``count``, in memory of its own."""
-    if isinstance(state, torch.Tensor):
-        return [row.clone() for row in state.split(1)]
-    parts = [unstacked(part, count) for part in state]
-    return [tuple(part[index] for part in parts) for index in range(count)]
-
-
-def state_bytes(state: State) -> int:
-    """Memory of a state."""
-    if isinstance(state, torch.Tensor):
-        return state.untyped_storage().nbytes()
-    return sum(state_bytes(part) for part in state)
-
-
 class Pointwise:
     """A function of each moment by itself."""
 

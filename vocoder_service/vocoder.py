@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from vocoder_service.codec import Codec
-from vocoder_service.streaming import stacked, unstacked
+from vocoder_service.kept import stacked, unstacked
 from vocoder_service.windows import Memory, StreamWindows, Window
 
 Pcm = NDArray[np.int16]

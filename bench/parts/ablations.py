@@ -22,9 +22,10 @@ from bench.setting import Setting
 from demo_voice.recipe import MODEL
 from engine_adapter.families import FAMILIES
 from engine_adapter.folders import CODEC_FOLDER
+from vocoder_service.schedule import WindowSchedule
 from vocoder_service.service import VocoderService
 from vocoder_service.vocoder import Vocoder
-from vocoder_service.windows import StreamWindows, WindowSchedule
+from vocoder_service.windows import StreamWindows
 
 _WIDTH = 256
 _WINDOW = 8

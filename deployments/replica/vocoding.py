@@ -21,7 +21,7 @@ from deployments.metrics.memory import shortage_counted
 from deployments.replica.frame_groups import FrameGroups
 from vocoder_service.actor import CodecInfo, Decoded
 from vocoder_service.load import BusyShare
-from vocoder_service.windows import WindowSchedule
+from vocoder_service.schedule import WindowSchedule
 
 _log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from engine_adapter.families import FAMILIES
 from engine_adapter.heads import CodecHeads
 from engine_adapter.tiny import make_tiny
 from tests.reference.model import Model
-from vocoder_service.windows import WindowSchedule
+from vocoder_service.schedule import WindowSchedule
 
 SETTING = Setting("quick", "cpu")
 

@@ -19,7 +19,7 @@ from engine_adapter.request import Chunk, RequestError, SpeechRequest, resolve
 from vocoder_service.actor import CodecInfo, Decoded
 from vocoder_service.busy import EncoderBusy
 from vocoder_service.clips import EncoderLimits
-from vocoder_service.windows import WindowSchedule
+from vocoder_service.schedule import WindowSchedule
 
 SPEC = FAMILIES["opuslm-dialogue"]
 CODEC = CodecInfo(16_000, 320, 8, 1024, 10)

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from deployments.replica.frame_groups import FrameGroups
-from vocoder_service.windows import WindowSchedule
+from vocoder_service.schedule import WindowSchedule
 
 SCHEDULE = WindowSchedule(first=3, growth=2.0, maximum=8)
 RIGHT_CONTEXT = 2

@@ -13,7 +13,7 @@ from ray.exceptions import RayActorError
 
 from deployments.replica.vocoding import Vocoding
 from vocoder_service.actor import CodecInfo, Decoded
-from vocoder_service.windows import WindowSchedule
+from vocoder_service.schedule import WindowSchedule
 
 CODEC = CodecInfo(16_000, 320, 4, 64, 2)
 caller: ContextVar[str] = ContextVar("caller", default="nobody")

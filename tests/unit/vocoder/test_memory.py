@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from vocoder_service.codec import Codec
 from vocoder_service.frames import Frames
-from vocoder_service.streaming import State, state_bytes
+from vocoder_service.streaming import State
 from vocoder_service.vocoder import Pcm, Vocoder, to_int16
 from vocoder_service.windows import StreamWindows, Window
 
@@ -155,7 +155,7 @@ def test_what_is_remembered_does_not_grow_and_ends_with_the_stream(codec: Codec)
         vocoder.decode(windows)
         state = windows[0].memory.state
         assert state is not None
-        held.add(state_bytes(state))  # of its storage, so it is no part of the batch
+        held.add(state.bytes)  # of its storage, so it is no part of the batch
     assert len(held) == 1
     if codec.right_context:
         (end,) = streams[0].finish()

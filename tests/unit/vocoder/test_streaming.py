@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from vocoder_service.activations import Snake
+from vocoder_service.kept import stacked, unstacked
 from vocoder_service.receptive_field import frames_at_start, output_length
 from vocoder_service.streaming import (
     Chain,
@@ -21,9 +22,6 @@ from vocoder_service.streaming import (
     Residual,
     Upsampling,
     check_pad_mode,
-    stacked,
-    state_bytes,
-    unstacked,
 )
 
 WIDTH = 3
@@ -178,8 +176,9 @@ def test_what_is_remembered_does_not_grow() -> None:
     state = None
     for length in (30, 1, 200, 5):
         _, state = layer.advance(a_signal(1, length).transpose(1, 2), state, last=False)
-        (state,) = unstacked(state, 1)
-        sizes.add(state_bytes(state))
+        (kept,) = unstacked(state, 1)
+        sizes.add(kept.bytes)
+        state = stacked([kept])
     assert len(sizes) == 1
 
 
@@ -189,7 +188,9 @@ def test_streams_of_a_batch_keep_their_own_states() -> None:
     early, late = signal[..., :25].transpose(1, 2), signal[..., 25:].transpose(1, 2)
     singles = [twin.layer.advance(early[row : row + 1], None, last=False) for row in range(3)]
 
-    made, _ = twin.layer.advance(late, stacked([state for _, state in singles]), last=True)
+    made, _ = twin.layer.advance(
+        late, stacked([unstacked(state, 1)[0] for _, state in singles]), last=True
+    )
 
     joined = torch.cat([torch.cat([part for part, _ in singles]), made], dim=1)
     torch.testing.assert_close(joined.transpose(1, 2), twin.whole(signal), rtol=1e-4, atol=1e-4)
@@ -199,7 +200,7 @@ def test_advancing_changes_no_state_and_no_signal() -> None:
     layer = a_decoder().layer
     signal = a_signal(1, 20).transpose(1, 2)
     _, state = layer.advance(signal, None, last=False)
-    (state,) = unstacked(state, 1)
+    state = stacked(unstacked(state, 1))
     kept = signal.clone()
     one, _ = layer.advance(signal, state, last=False)
     other, _ = layer.advance(signal, state, last=False)
