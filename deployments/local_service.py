@@ -115,7 +115,6 @@ def _start_ray(directory: Path, cpus: int) -> None:
         try:
             ray.init(
                 address="local",  # whatever other cluster there is, or RAY_ADDRESS names
-                namespace="serve",
                 num_cpus=cpus,
                 include_dashboard=False,
                 object_store_memory=_OBJECT_STORE_BYTES,

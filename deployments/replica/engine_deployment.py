@@ -15,6 +15,7 @@ import ray
 from numpy.typing import NDArray
 from ray import serve
 from ray.exceptions import RayError
+from ray.serve._private.constants import SERVE_NAMESPACE
 
 from cfg_pairing.admission import AdmissionQueue
 from cfg_pairing.autoscaling import ReplicaSignals
@@ -343,9 +344,9 @@ def _encoder(model: ModelDirectory) -> CodesEncoder | EmbeddingEncoder | None:
 
 
 def _lives(actor: str) -> bool:
-    """Whether there is a Ray actor of that name in this namespace, as far as Ray can tell."""
+    """Whether Serve has an actor of that name, as far as Ray can tell."""
     try:
-        ray.get_actor(actor)
+        ray.get_actor(actor, namespace=SERVE_NAMESPACE)  # that of the job depends on who deploys
     except ValueError:
         return False
     except RayError:  # Ray itself does not answer

@@ -36,7 +36,7 @@ class Cluster:
     nodes: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def start(self, group: dict[str, Any], *, head: bool = False) -> subprocess.Popen[str]:
-        """Starts a pod's node.
+        """Starts a pod's node, and waits until it is one: here several at once come too late.
 
         Args:
             group: the head's or a worker's, as in a RayCluster.
@@ -61,7 +61,8 @@ class Cluster:
         flags = " ".join(f"--{name}={value}" for name, value in parameters.items())
         command = f"ulimit -n 65536; {shlex.quote(_RAY)} start {'--head ' * head}{flags} --block"
         set_ = {each["name"]: each["value"] for each in container["env"] if each["name"] != "HOME"}
-        with (self.directory / f"node-{len(self.nodes)}").open("w") as log:
+        said = self.directory / f"node-{len(self.nodes)}"
+        with said.open("w") as log:
             node = subprocess.Popen(
                 ["/bin/bash", "-c", "--", command],
                 cwd=ROOT,
@@ -72,6 +73,11 @@ class Cluster:
                 text=True,
             )
         self.nodes.append(node)
+        deadline = time.monotonic() + _START_SECONDS
+        while "Ray runtime started" not in said.read_text():
+            assert node.poll() is None, said.read_text()
+            assert time.monotonic() < deadline, said.read_text()
+            time.sleep(0.2)
         return node
 
     def deploy(self, serve_config: dict[str, Any]) -> None:
