@@ -233,9 +233,12 @@ class VocoderService:
             size = min(self._max_batch, len(self._queue))
             jobs = [self._queue.popleft() for _ in range(size)]
             began = time.perf_counter()
-            results = await loop.run_in_executor(
-                self._thread, self._decode_batch, [job.window for job in jobs]
-            )
+            try:
+                results = await loop.run_in_executor(
+                    self._thread, self._decode_batch, [job.window for job in jobs]
+                )
+            except Exception as error:  # without memory even to say what has failed may fail
+                results = [_Failure(_reason(error), of_stream=False)] * size
             seconds = time.perf_counter() - began
             self._decode_seconds += seconds
             self._load.add(seconds, time.monotonic())
@@ -259,8 +262,13 @@ class VocoderService:
             if len(windows) == 1:
                 # In words here too: handlers may keep what they are given.
                 _log.error("a window was not decoded:\n%s", traceback.format_exc())
-                return [_Failure(str(error), isinstance(error, NotFiniteError))]
+                return [_Failure(_reason(error), isinstance(error, NotFiniteError))]
         return [self._decode_batch([window])[0] for window in windows]
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in words: a ``MemoryError`` may have none of its own."""
+    return f"{type(error).__name__}: {error}"
 
 
 def _failure_of(results: Sequence[Pcm | _Failure], before: str | None) -> str | None:

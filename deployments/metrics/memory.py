@@ -9,8 +9,8 @@ from typing import Literal
 from deployments.metrics import definitions as d
 from deployments.metrics import emit
 
-# Of CUDA, of PyTorch's allocator on CPUs, and of NumPy.
-_WORDS = ("out of memory", "can't allocate memory", "unable to allocate")
+# Of CUDA, of PyTorch's allocator on CPUs, of NumPy, of C++, and of Python's own error.
+_WORDS = "out of memory", "can't allocate memory", "unable to allocate", "bad_alloc", "memoryerror"
 
 
 @contextmanager

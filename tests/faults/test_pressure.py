@@ -32,7 +32,8 @@ pytestmark = [pytest.mark.serve, pytest.mark.chaos, pytest.mark.timeout(7200)]
 
 SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "1800"))
 ROWS, BLOCKS, WAITING = 16, 24, 40
-SPARE_BYTES = 4 * 2**20
+BUSY_SECONDS = 5.0
+"""Of audio: two blocks for each of the 16 rows."""
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +91,9 @@ def check_whole(ending: Ending, seconds: float) -> None:
 
 async def until_served(http: httpx.AsyncClient, seed: int) -> tuple[Ending, int]:
     """As a client that does what it is told: the answer, and how often it was refused before."""
-    refusals = 0
+    refusals, asked = 0, body(seed=seed, stream=True, max_duration_seconds=BUSY_SECONDS)
     while True:
-        answer = await http.post("/v1/audio/speech", json=body(seed=seed, stream=True))
+        answer = await http.post("/v1/audio/speech", json=asked)
         if answer.status_code == 200:
             return Ending("complete", 200, None, answer.content, time.monotonic()), refusals
         assert answer.status_code == 429
@@ -112,7 +113,7 @@ async def test_two_hundred_clients_with_few_blocks(service: Service, stats: Stat
     seconds = time.monotonic() - began
     after = await asyncio.to_thread(stats)
     for ending, _ in served:
-        check_whole(ending, 2)
+        check_whole(ending, BUSY_SECONDS)
     assert len({ending.content for ending, _ in served}) == 200  # nobody got another's audio
     pairs = {key: count - before[key] for key, count in after["engine"]["pairs"].items()}
     assert pairs["preempted"] == pairs["resumed"] > 0
@@ -182,12 +183,12 @@ async def test_no_memory_is_left(
     counted = shortages(service)
     [pid] = pids_of(service, title)
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + SPARE_BYTES
+    limit = pages * resource.getpagesize()
     resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
     failed = 0
     async with clients(service) as http:
         endings = await asyncio.gather(
-            *(listen(http, "streamed", seed=s, max_duration_seconds=20) for s in range(8))
+            *(listen(http, "streamed", seed=s, max_duration_seconds=20) for s in range(ROWS))
         )
         for ending in endings:
             if ending.how != "complete":
@@ -195,8 +196,10 @@ async def test_no_memory_is_left(
             else:
                 check_whole(ending, 20)
             assert ending.status in (200, 500, 503)
-        began = time.monotonic()
+        began, seen = time.monotonic(), counted
         while True:
+            # Ray forgets what a process has counted some time after its end.
+            seen = max(seen, await asyncio.to_thread(shortages, service))
             ending = await listen(http, "whole")
             if ending.how == "complete" and pids_of(service, title) != [pid]:
                 break
@@ -205,10 +208,10 @@ async def test_no_memory_is_left(
                 break
             await asyncio.sleep(1)
     assert_same_audio(ending.content, expected)
-    print(f"\nno memory in {title}: {failed} of 8 failed, {time.monotonic() - began:.0f} s")
+    print(f"\nno memory in {title}: {failed} of {ROWS} failed, {time.monotonic() - began:.0f} s")
     assert failed
     if title == "ray::_VocoderActor":
-        assert shortages(service) > counted
+        assert seen > counted
 
 
 async def test_soak(service: Service, expected: bytes) -> None:

@@ -23,6 +23,8 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (MemoryError(), True),
         (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."), True),
         (DecodeError("a window was not decoded: CUDA out of memory."), True),
+        (DecodeError("a window was not decoded: MemoryError: "), True),
+        (DecodeError("a window was not decoded: RuntimeError: std::bad_alloc"), True),
         (caused(DecodeError("a window was not decoded"), MemoryError()), True),
         (ValueError("a code is out of range"), False),
         (caused(DecodeError("no"), ValueError("memory")), False),

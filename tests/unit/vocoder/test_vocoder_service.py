@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from vocoder_service import actor
+from vocoder_service import service as service_module
 from vocoder_service.codec import Codec
 from vocoder_service.frames import Frames
 from vocoder_service.service import (
@@ -345,6 +346,24 @@ async def test_health_fails_while_nothing_can_be_decoded(xcodec: Codec) -> None:
     service.open("a")
     await service.push("a", codes)
     service.check_health()
+
+
+async def test_a_decode_whose_failure_cannot_even_be_logged_ends_its_streams(
+    xcodec: Codec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without memory there may be none to say so. Nobody waits for ever, and others go on."""
+    codec = FaultyCodec(xcodec)
+    service = service_with(codec)
+
+    def log(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(service_module._log, "error", log)
+    codec.broken = True
+    with pytest.raises(DecodeError, match="MemoryError"):
+        await asyncio.wait_for(say(service, "a", random_codes(xcodec, 30, 1), 1), 30)
+    codec.broken = False
+    assert await asyncio.wait_for(say(service, "b", random_codes(xcodec, 30, 2), 2), 30)
 
 
 async def test_a_stream_that_fails_by_itself_says_nothing_of_the_vocoder(xcodec: Codec) -> None:
