@@ -57,7 +57,8 @@ class SpeechEngine:
         check_vllm()
         self._sockets = SocketFolder()
         try:
-            self._engine = _start_vllm(config, directory, stat_loggers, self._sockets)
+            with self._sockets.given_to_vllm():
+                self._engine = _start_vllm(config, directory, stat_loggers)
         except BaseException:
             self._sockets.remove()
             raise
@@ -254,12 +255,10 @@ def _start_vllm(
     config: EngineConfig,
     model: ModelDirectory,
     stat_loggers: Sequence[Any],
-    sockets: SocketFolder,
 ) -> Any:
     # The runner we extend is V1's on every device (docs/architecture.md).
     os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-    os.environ["VLLM_RPC_BASE_PATH"] = str(sockets.path)
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.platforms import current_platform
     from vllm.v1.engine.async_llm import AsyncLLM

@@ -6,9 +6,12 @@ import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _PREFIX = "vllm-"  # short, since the path of a socket has about a hundred characters at most
+_VARIABLE = "VLLM_RPC_BASE_PATH"
 _LOCK = "speechlm.lock"  # tells our folders from those of other programs
 
 
@@ -34,6 +37,19 @@ class SocketFolder:
         self._lock = os.open(unnamed, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         unnamed.rename(self.path / _LOCK)
+
+    @contextmanager
+    def given_to_vllm(self) -> Iterator[None]:
+        """While an engine starts: those that this process starts later have other folders."""
+        before = os.environ.get(_VARIABLE)
+        os.environ[_VARIABLE] = str(self.path)
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[_VARIABLE]
+            else:
+                os.environ[_VARIABLE] = before
 
     def remove(self) -> None:
         """Removes it with all that is in it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,21 @@ def test_a_folder_goes_with_its_engine(tmp_path: Path) -> None:
     (folder.path / "socket").touch()
     folder.remove()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("before", [None, "/somewhere/else"])
+def test_vllm_is_told_of_it_while_its_engine_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None
+) -> None:
+    """An engine that another part of the process starts afterwards would look in vain."""
+    monkeypatch.delenv("VLLM_RPC_BASE_PATH", raising=False)
+    if before is not None:
+        monkeypatch.setenv("VLLM_RPC_BASE_PATH", before)
+    folder = SocketFolder(tmp_path)
+    with folder.given_to_vllm():
+        assert os.environ["VLLM_RPC_BASE_PATH"] == str(folder.path)
+    assert os.environ.get("VLLM_RPC_BASE_PATH") == before
+    folder.remove()
 
 
 def test_a_live_engine_keeps_its_folder_and_a_killed_one_does_not(tmp_path: Path) -> None:
