@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import re
 import resource
 import socket
 import time
@@ -165,22 +164,15 @@ async def test_clients_that_stand_still(service: Service) -> None:
             check_whole(await listen(http, "whole"), 2)
 
 
-def shortages(service: Service) -> float:
-    """As Prometheus sees them."""
-    page = httpx.get(f"http://{service.metrics_address}/metrics").text
-    found = re.findall(r"^ray_speechlm_out_of_memory_events_total\{.*\} (\S+)$", page, re.M)
-    return sum(map(float, found))
-
-
 @pytest.mark.parametrize(
     "title", ["ray::_VocoderActor", "VLLM::EngineCore"], ids=["vocoder", "engine"]
 )
 async def test_no_memory_is_left(
     service: Service, expected: bytes, title: str, stats: Stats
 ) -> None:
-    """The process may not have more than it has now: its next larger allocation fails."""
+    """The process may not have more than it has now: its next larger allocation fails, whoever in
+    it makes it. What becomes of a decode alone is in tests/unit/vocoder."""
     await asyncio.to_thread(await_idle, stats, 60)
-    counted = shortages(service)
     [pid] = pids_of(service, title)
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
     limit = pages * resource.getpagesize()
@@ -196,10 +188,8 @@ async def test_no_memory_is_left(
             else:
                 check_whole(ending, 20)
             assert ending.status in (200, 500, 503)
-        began, seen = time.monotonic(), counted
+        began = time.monotonic()
         while True:
-            # Ray forgets what a process has counted some time after its end.
-            seen = max(seen, await asyncio.to_thread(shortages, service))
             ending = await listen(http, "whole")
             if ending.how == "complete" and pids_of(service, title) != [pid]:
                 break
@@ -210,8 +200,6 @@ async def test_no_memory_is_left(
     assert_same_audio(ending.content, expected)
     print(f"\nno memory in {title}: {failed} of {ROWS} failed, {time.monotonic() - began:.0f} s")
     assert failed
-    if title == "ray::_VocoderActor":
-        assert seen > counted
 
 
 async def test_soak(service: Service, expected: bytes) -> None:
