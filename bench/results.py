@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.findings import Findings
+from deployments import whole_file
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -52,10 +52,8 @@ class Result:
     def write(self, folder: Path) -> None:
         """Replaces the part's file, whole or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{self.part}.json"
-        fresh = path.with_suffix(".json.new")
-        fresh.write_text(json.dumps(asdict(self), indent=1) + "\n")
-        os.replace(fresh, path)
+        text = json.dumps(asdict(self), indent=1) + "\n"
+        whole_file.write(folder / f"{self.part}.json", text)
 
 
 def read(folder: Path, part: str) -> Result | None:

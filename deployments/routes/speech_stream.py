@@ -71,9 +71,11 @@ class _Connection:
             return await self._socket.close()
         if not isinstance(start, messages.Start):
             raise ApiError(400, "type: the first message must be start", param="type")
-        session = await SpeechSession.open(
+        model = self._catalog.model(start.model)
+        session = SpeechSession(
             start,
             self._catalog,
+            await self._catalog.voices.speaker(model, start.voice_id),
             self._socket.state.request_id,
             self._socket.state.audit,
             self._socket.state.priority,

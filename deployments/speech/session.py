@@ -56,35 +56,6 @@ class SpeechSession:
     The seed of an utterance follows from its place alone, not from when its text came.
     """
 
-    @classmethod
-    async def open(
-        cls,
-        options: messages.Start,
-        catalog: Catalog,
-        request_id: str,
-        audit: AuditRecord,
-        priority: Priority,
-        standing: Standing,
-        send_json: Callable[[dict[str, Any]], Awaitable[None]],
-        send_bytes: Callable[[bytes], Awaitable[None]],
-    ) -> SpeechSession:
-        """
-        Raises:
-            ApiError: there is no such model or voice, or a limit is passed.
-        """
-        speaker = await catalog.voices.speaker(catalog.model(options.model), options.voice_id)
-        return cls(
-            options,
-            catalog,
-            speaker,
-            request_id,
-            audit,
-            priority,
-            standing,
-            send_json,
-            send_bytes,
-        )
-
     def __init__(
         self,
         options: messages.Start,
