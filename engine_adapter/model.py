@@ -79,7 +79,9 @@ class SpeechLM(nn.Module):
         return hidden_states
 
     def text_logits(self, hidden: Tensor) -> Tensor:
-        """Full-vocabulary logits, float32 ``[n, vocab]``."""
+        """Full-vocabulary logits of stream 0, float32 ``[n, vocab]``."""
+        if self.spec.head_bias == "all":
+            hidden = hidden + self.codec_heads.stream_embedding[0]
         logits: Tensor = self.backbone.compute_logits(hidden)
         return logits.float()
 

@@ -108,13 +108,16 @@ class Model:
 
     def audio_logits(self, hidden: Tensor, stream: int) -> Tensor:
         """Logits of ``audio_ids[stream]``: ``[H]`` to ``[C]``."""
-        if stream > 0 or self.spec.head_bias == "all":
-            hidden = hidden + self._stream_embedding[stream]
-        return self._audio_heads[stream] @ hidden
+        return self._audio_heads[stream] @ self._biased(hidden, stream)
 
     def text_logits(self, hidden: Tensor) -> Tensor:
-        """Logits of ``text_ids``: ``[H]`` to ``[C]``."""
-        return self._text_head @ hidden
+        """Logits of ``text_ids`` on stream 0: ``[H]`` to ``[C]``."""
+        return self._text_head @ self._biased(hidden, stream=0)
+
+    def _biased(self, hidden: Tensor, stream: int) -> Tensor:
+        if stream == 0 and self.spec.head_bias == "auxiliary":
+            return hidden
+        return hidden + self._stream_embedding[stream]
 
     def embed(self, rows: Sequence[PromptRow]) -> Tensor:
         """Input embeddings of rows: ``[N][S]`` to ``[N, H]``."""

@@ -278,6 +278,18 @@ def test_pad_embedding(directory: Callable[[str], Path]) -> None:
         torch.testing.assert_close(zero, alone[1] + pads)
 
 
+@pytest.mark.parametrize("family", ["bagpiper", "opuslm", "opuslm-dialogue"])
+def test_stream_embedding_of_text(family: str, directory: Callable[[str], Path]) -> None:
+    """Stream 0 has its embedding in text as in audio; of Bagpiper in neither."""
+    made = directory(family)
+    model, tensors = Model(made), dict(ModelDirectory.open(made).tensors())
+    hidden = torch.randn(64, generator=torch.Generator().manual_seed(0))
+    added = hidden if family == "bagpiper" else hidden + tensors["stream_embedding.weight"][0]
+    head = tensors["lm_head.weight"]
+    torch.testing.assert_close(model.text_logits(hidden), head[model.text_ids] @ added)
+    torch.testing.assert_close(model.audio_logits(hidden, 0), head[model.audio_ids[0]] @ added)
+
+
 def test_room(directory: Callable[[str], Path]) -> None:
     """The request's rows fill the model length exactly, tail included."""
     longest = Reference(directory("demo"), max_model_len=24)
