@@ -89,7 +89,9 @@ def _drawing(
         np.arange(rows, dtype=np.int64),
         np.arange(rows, dtype=np.int64),
     )
-    padded = [value + heads.padding(index) for index, value in enumerate(values)]
+    padded = [value.clone() for value in values]
+    for index, value in enumerate(padded):
+        heads.bar_padding(index, value)
     return lambda: [
         sample(value, heads.ids(index), batch, group.first)
         for index, (group, value) in enumerate(zip(heads.groups, padded, strict=True))

@@ -103,19 +103,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @torch.inference_mode()
-def profile(
-    spec: StreamSpec, rows: int, guided: bool, dtype: torch.dtype, width: int = _HIDDEN
-) -> Split:
-    """The median step of several rounds, every row in an audio phase.
-
-    Args:
-        width: of the hidden states.
-    """
-    heads = random_heads(spec, dtype, width)
+def profile(spec: StreamSpec, rows: int, guided: bool, dtype: torch.dtype) -> Split:
+    """The median step of several rounds, every row in an audio phase."""
+    heads = random_heads(spec, dtype, _HIDDEN)
     step = SpeechStep(spec, rows, _MAX_LENGTH)
     ids = list(_add_requests(step, spec, rows, guided))
     discard = np.zeros(rows, dtype=bool)
-    hidden = [torch.randn(rows, width).to(dtype) for _ in range(_STEPS)]
+    hidden = [torch.randn(rows, _HIDDEN).to(dtype) for _ in range(_STEPS)]
 
     def run(steps: Sequence[Tensor]) -> float:
         begun = time.process_time()

@@ -61,9 +61,11 @@ class Unit(Generic[R]):
 
     @property
     def running_rows(self) -> list[R]:
-        """The rows that hold a slot."""
-        flags = (self.leader_runs, self.companion_runs)
-        return [row for row, runs in zip(self.rows, flags, strict=False) if runs]
+        """The rows that hold a slot, the leader first."""
+        rows = [self.leader] if self.leader_runs else []
+        if self.companion is not None and self.companion_runs:
+            rows.append(self.companion)
+        return rows
 
 
 def is_ready(row: Row) -> bool:
@@ -100,11 +102,13 @@ class StepOrder(Generic[R]):
             token budget of at least one per slot can never split a pair.
         prefilling: rows with more than their last row to compute.
         parked: rows that wait for their partner.
+        pairs: units of which both rows step, in lock-step.
     """
 
     stepping: list[R]
     prefilling: list[R]
     parked: list[R]
+    pairs: list[Unit[R]]
 
     @property
     def active(self) -> list[R]:
@@ -120,16 +124,20 @@ def order_rows(units: Sequence[Unit[R]]) -> StepOrder[R]:
     stepping: list[R] = []
     prefilling: list[R] = []
     parked: list[R] = []
+    pairs: list[Unit[R]] = []
     for unit in units:
-        together = unit.companion is None or in_lock_step(unit)
+        if in_lock_step(unit):
+            pairs.append(unit)
+            stepping += unit.rows
+            continue
         for row in unit.running_rows:
             if not is_ready(row):
                 prefilling.append(row)
-            elif together or is_behind(unit, row):
+            elif unit.companion is None or is_behind(unit, row):
                 stepping.append(row)
             else:
                 parked.append(row)
-    return StepOrder(stepping, prefilling, parked)
+    return StepOrder(stepping, prefilling, parked, pairs)
 
 
 def blocks_for(tokens: int, block_size: int) -> int:

@@ -22,7 +22,6 @@ from cfg_pairing.policy import (
     StepOrder,
     Unit,
     blocks_needed,
-    in_lock_step,
     may_admit,
     next_victim,
     order_rows,
@@ -37,6 +36,9 @@ _FINISHED = {
     Finish.STOP: RequestStatus.FINISHED_STOPPED,
     Finish.LENGTH: RequestStatus.FINISHED_LENGTH_CAPPED,
 }
+# Looking up a member of an enum takes long, for every row of every step.
+_RUNS = RequestStatus.RUNNING
+_GOES_ON = int(Finish.RUNNING)
 _COMPANION_SUFFIX = "#unconditional"
 
 
@@ -59,6 +61,7 @@ class PairScheduler(Scheduler):
         self._block_hasher: Any = None
         self._stepping_pairs: list[Unit[Request]] = []
         self._output: StepOutput | None = None
+        self._finishes: list[int] = []  # by row of the batch
         self._row_of: dict[str, int] = {}
 
     # Arrival and end
@@ -143,7 +146,7 @@ class PairScheduler(Scheduler):
         for row in order.parked:
             row.next_decode_eligible_step = self.current_step + 2
         self.running[:] = [*order.stepping, *order.prefilling, *order.parked]
-        self._stepping_pairs = [unit for unit in units if in_lock_step(unit)]
+        self._stepping_pairs = order.pairs
         pause = self._pause_state
         if preempted and pause == PauseState.UNPAUSED:
             # What was just given up must not be taken back in the same step.
@@ -160,7 +163,8 @@ class PairScheduler(Scheduler):
         for row in self.running:
             # A row the runner held back computed its last known row without sampling: it
             # does so again, together with its partner.
-            row.num_computed_tokens = min(row.num_computed_tokens, row.num_tokens - 1)
+            if row.num_computed_tokens >= row.num_tokens:
+                row.num_computed_tokens = row.num_tokens - 1
             unit = self._unit_of[row.request_id]
             units[unit.order] = unit
         for unit in units.values():
@@ -266,6 +270,8 @@ class PairScheduler(Scheduler):
     ) -> dict[int, EngineCoreOutputs]:
         self._output = getattr(model_runner_output, "speech", None)
         self._row_of = model_runner_output.req_id_to_index
+        if self._output is not None:
+            self._finishes = self._output.finish.tolist()
         outputs = super().update_from_output(scheduler_output, model_runner_output)
         if self._output is None:
             return outputs
@@ -295,10 +301,9 @@ class PairScheduler(Scheduler):
         self, request: Request, new_token_ids: list[int], is_stale: bool = False
     ) -> tuple[list[int], bool]:
         """Stops where the phases say so, not at a token id."""
-        assert self._output is not None
         request.append_output_token_ids(new_token_ids)
-        finish = self._output.finish[self._row_of[request.request_id]]
-        if finish == Finish.RUNNING:
+        finish = self._finishes[self._row_of[request.request_id]]
+        if finish == _GOES_ON:
             return new_token_ids, False
         request.status = _FINISHED[Finish(finish)]
         return new_token_ids, True
@@ -310,7 +315,9 @@ class PairScheduler(Scheduler):
         if unit.companion is None:
             return True
         partner = self._row_of.get(unit.companion.request_id)
-        return partner is None or not (self._output.emitted & self._output.audio)[partner]
+        return partner is None or not (
+            self._output.emitted[partner] and self._output.audio[partner]
+        )
 
     def _finish(
         self, unit: Unit[Request], output: EngineCoreOutput, outcome: str = "finished"
@@ -359,7 +366,6 @@ def _is_companion(request_id: str) -> bool:
 
 
 def _refresh(unit: Unit[Request]) -> None:
-    unit.leader_runs = unit.leader.status == RequestStatus.RUNNING
-    unit.companion_runs = (
-        unit.companion is not None and unit.companion.status == RequestStatus.RUNNING
-    )
+    companion = unit.companion
+    unit.leader_runs = unit.leader.status == _RUNS
+    unit.companion_runs = companion is not None and companion.status == _RUNS

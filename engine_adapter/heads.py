@@ -8,6 +8,8 @@ constant bias per candidate.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, groupby
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +39,17 @@ class StreamGroup:
     def shape(self) -> tuple[int, int]:
         """Streams and width."""
         return self.ids.shape[0], self.ids.shape[1]
+
+    @cached_property
+    def padded(self) -> list[tuple[slice, int]]:
+        """Neighbouring streams of the group that have padding, and the column it begins at."""
+        runs = [(size, len(list(run))) for size, run in groupby(self.sizes)]
+        ends = accumulate(length for _, length in runs)
+        return [
+            (slice(end - length, end), size)
+            for (size, length), end in zip(runs, ends, strict=True)
+            if size < self.shape[1]
+        ]
 
 
 def group_streams(spec: StreamSpec) -> list[StreamGroup]:
@@ -76,17 +89,13 @@ class CodecHeads(nn.Module):
         self.groups = group_streams(spec)
         self._ids = torch.cat([g.ids.flatten() for g in self.groups])
         for index, group in enumerate(self.groups):
-            # Explicit, as vLLM makes the model's dtype the default while it is built.
-            mask = torch.zeros(group.shape, dtype=torch.float32)
-            for row, size in enumerate(group.sizes):
-                mask[row, size:] = float("-inf")
             self.register_buffer(f"ids_{index}", group.ids, persistent=False)
-            self.register_buffer(f"padding_{index}", mask, persistent=False)
         shape = (len(self._ids), hidden_size)
         self.weight = nn.Parameter(torch.empty(shape, dtype=dtype), requires_grad=False)
         self.stream_embedding = nn.Parameter(
             torch.zeros(spec.num_streams, hidden_size, dtype=dtype), requires_grad=False
         )
+        # Explicit, as vLLM makes the model's dtype the default while it is built.
         bias = torch.zeros(len(self._ids), dtype=torch.float32)
         self.register_buffer("bias", bias, persistent=False)
 
@@ -114,10 +123,14 @@ class CodecHeads(nn.Module):
         ids: Tensor = getattr(self, f"ids_{group}")
         return ids
 
-    def padding(self, group: int) -> Tensor:
-        """0 for candidates and -inf for padding, float32 ``[streams, width]``."""
-        padding: Tensor = getattr(self, f"padding_{group}")
-        return padding
+    def bar_padding(self, group: int, logits: Tensor) -> None:
+        """Makes padded columns -inf, in place.
+
+        Args:
+            logits: of a group, float32 ``[n, streams, width]``.
+        """
+        for streams, size in self.groups[group].padded:
+            logits[:, streams, size:] = float("-inf")
 
     def forward(self, hidden: Tensor) -> list[Tensor]:
         """Logits of every candidate.
@@ -127,8 +140,9 @@ class CodecHeads(nn.Module):
 
         Returns:
             Per group, float32 ``[n, streams, width]``; padded columns are finite and
-            meaningless until :meth:`padding` is added.
+            meaningless until :meth:`bar_padding`.
         """
-        flat = nn.functional.linear(hidden, self.weight).float() + self.bias
+        flat = nn.functional.linear(hidden, self.weight).float()
+        flat += self.bias
         parts = flat.split([g.ids.numel() for g in self.groups], dim=-1)
         return [p.unflatten(-1, g.shape) for p, g in zip(parts, self.groups, strict=True)]

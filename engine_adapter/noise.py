@@ -3,8 +3,8 @@
 A draw depends on nothing else, so a result does not change with the batch, with a
 preemption, with the device's generator or with whoever else is served. The mixing
 function is the 32-bit finaliser ``lowbias32`` of Chris Wellons' hash prospector,
-applied once per counter word, in 64-bit integers that hold 32-bit values. The state has
-32 bits: two draws of a long request may share their noise by chance, no more.
+applied once per counter word, in 32-bit integers that overflow. The state has 32 bits:
+two draws of a long request may share their noise by chance, no more.
 """
 
 from __future__ import annotations
@@ -12,20 +12,31 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-_MASK = 0xFFFFFFFF
+_WORD = 2**32
 _STEP, _STREAM, _ID = 0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35
 
 
+def _signed(word: int) -> int:
+    """The int32 of the same bits, as PyTorch has no arithmetic of unsigned ones."""
+    return word - _WORD if word >= _WORD // 2 else word
+
+
+_FIRST, _SECOND = _signed(0x7FEB352D), _signed(0x846CA68B)
+
+
+def _shifted(x: Tensor, places: int) -> Tensor:
+    """Shifted right as unsigned words are: zeros follow."""
+    return (x >> places) & ((_WORD - 1) >> places)
+
+
 def _mix(x: Tensor) -> Tensor:
-    x = x ^ (x >> 16)
-    x = (x * 0x7FEB352D) & _MASK
-    x = x ^ (x >> 15)
-    x = (x * 0x846CA68B) & _MASK
-    return x ^ (x >> 16)
+    x = (x ^ _shifted(x, 16)) * _FIRST
+    x = (x ^ _shifted(x, 15)) * _SECOND
+    return x ^ _shifted(x, 16)
 
 
 def _absorb(state: Tensor, word: Tensor, constant: int) -> Tensor:
-    return _mix(state ^ ((word * constant + 1) & _MASK))
+    return _mix(state ^ (word.to(torch.int32) * _signed(constant) + 1))
 
 
 def gumbel(seed: Tensor, step: Tensor, stream: Tensor, ids: Tensor) -> Tensor:
@@ -42,10 +53,11 @@ def gumbel(seed: Tensor, step: Tensor, stream: Tensor, ids: Tensor) -> Tensor:
         float32 of the broadcast shape. ``argmax(logits + noise)`` is a draw from
         ``softmax(logits)`` (the Gumbel-max trick).
     """
-    state = _mix((seed & _MASK) ^ _mix((seed >> 32) ^ _STEP))
+    low, high = seed.to(torch.int32), (seed >> 32).to(torch.int32)
+    state = _mix(low ^ _mix(high ^ _signed(_STEP)))
     state = _absorb(state, step, _STEP)
     state = _absorb(state, stream, _STREAM)
     bits = _absorb(state, ids, _ID)
     # 23 bits, so that the half added keeps every value exact and strictly inside (0, 1).
-    uniform = ((bits >> 9).to(torch.float32) + 0.5) * 2.0**-23
+    uniform = (_shifted(bits, 9).to(torch.float32) + 0.5) * 2.0**-23
     return -torch.log(-torch.log(uniform))

@@ -144,7 +144,9 @@ def _largest(logits: Tensor, kept: int, ordered: bool) -> tuple[Tensor, Tensor]:
         least = np.sort(host, axis=-1)[..., -kept, None]
         found = np.flatnonzero(host >= least)
         if len(found) == least.size * kept:
-            places = torch.from_numpy(found % host.shape[-1]).view(*logits.shape[:-1], kept)
+            found = found.reshape(-1, kept)
+            found -= np.arange(0, host.size, host.shape[-1])[:, None]
+            places = torch.from_numpy(found).view(*logits.shape[:-1], kept)
             return logits.gather(-1, places), places
     values, places = logits.topk(min(kept + 1, logits.shape[-1]), dim=-1)
     if not (values[..., 1:] == values[..., :-1]).any():

@@ -237,9 +237,12 @@ class SpeechStep:
         columns = []
         for index, (group, values) in enumerate(zip(heads.groups, logits, strict=True)):
             mixed = values[:count]
-            if guided.size:
+            if guided.size == count:  # in place: of many rows, copies would take the most time
+                mixed *= scale
+                mixed += values[count:].mul_(1 - scale)
+            elif guided.size:
                 mixed[pairs] = scale * mixed[pairs] + (1 - scale) * values[count:]
-            mixed += heads.padding(index)
+            heads.bar_padding(index, mixed)
             if group.first == 0 and early.any():
                 mixed[:, 0, group.end_columns].masked_fill_(barred, float("-inf"))
             columns.append(sample(mixed, heads.ids(index), batch, group.first, parameters))

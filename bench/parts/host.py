@@ -19,6 +19,7 @@ from bench.findings import Chart, Findings, Row, Table, Verdict
 from bench.host import Split, profile
 from bench.machine import engine_threads
 from bench.setting import Setting
+from bench.step_parts import allow, parts, watch
 from engine_adapter.families import FAMILIES
 
 LIMIT_MS = 10.0
@@ -34,8 +35,8 @@ guidance, history). CPU time of all threads per step, all rows in audio; no engi
 
 *Whole steps*: an engine with one layer of width 64, so that a step is hardly more than host work:
 scheduling, input preparation, sampling, messages. *outside ms* is the engine's CPU time per step
-less the heads' product; the small forward pass is still in it, so it is an upper bound of what is
-outside of both. It should be under 10 ms at 256 rows and grow no faster than the rows.
+less that of the forward pass and of the heads' product, both noted in the same steps. It should be
+under 10 ms at 256 rows and grow no faster than the rows.
 """,
 )
 
@@ -52,18 +53,13 @@ def measure(setting: Setting) -> Findings:
             for family, count, guided in product(families, rows, (False, True))
             if not (guided and count % 2)
         ]
-        heads = {
-            (count, guided): _profile("demo", count, guided, _WIDTH).heads
-            for count, guided in product(rows, (False, True))
-            if not (guided and count % 2)
-        }
     finally:
         torch.set_num_threads(before)
-    return findings(sampling, asyncio.run(_steps(setting, rows, heads)))
+    return findings(sampling, asyncio.run(_steps(setting, rows)))
 
 
-def _profile(family: str, rows: int, guided: bool, width: int = 256) -> Split:
-    return profile(FAMILIES[family], rows, guided, torch.float32, width)
+def _profile(family: str, rows: int, guided: bool) -> Split:
+    return profile(FAMILIES[family], rows, guided, torch.float32)
 
 
 def _sampling_row(family: str, rows: int, guided: bool, split: Split) -> Row:
@@ -78,32 +74,36 @@ def _sampling_row(family: str, rows: int, guided: bool, split: Split) -> Row:
     }
 
 
-async def _steps(
-    setting: Setting, rows: tuple[int, ...], heads: dict[tuple[int, bool], float]
-) -> list[Row]:
+async def _steps(setting: Setting, rows: tuple[int, ...]) -> list[Row]:
     found: list[Row] = []
     settings = EngineSettings("float32", max(rows), engine_threads())
+    allow()
     with tempfile.TemporaryDirectory(prefix="speechlm-bench-") as folder:
         model = make_endless("demo", Path(folder) / "model", _WIDTH, layers=1)
         with speech_engine(model, settings) as engine:
             decoding = Decoding()
             clients = {guided: SpeechClient(engine, guided=guided) for guided in (False, True)}
+            await watch(engine)
             await decoding.warm_up(clients[True], max(rows) // 2)
-            for (count, guided), product_ms in heads.items():
+            for count, guided in product(rows, (False, True)):
+                if guided and count % 2:
+                    continue
                 requests = count // 2 if guided else count
                 windows = [
                     await decoding.window(clients[guided], requests, setting.choose(64, 96))
-                    for _ in range(setting.choose(1, 3))
+                    for _ in range(setting.choose(2, 3))
                 ]
                 cpu = median(window.engine_cpu_ms for window in windows)
+                part = await parts(engine, count)
                 found.append(
                     {
                         "guidance": "on" if guided else "off",
                         "rows": count,
                         "ms per step": median(window.step_ms for window in windows),
                         "engine CPU ms": cpu,
-                        "heads ms": product_ms,
-                        "outside ms": cpu - product_ms,
+                        "forward ms": part["forward"],
+                        "heads ms": part["heads"],
+                        "outside ms": cpu - part["forward"] - part["heads"],
                     }
                 )
     return found

@@ -25,8 +25,8 @@ def every_stream(heads: CodecHeads, hidden: Tensor) -> list[tuple[Tensor, Tensor
     for index, (group, logits) in enumerate(zip(heads.groups, heads(hidden), strict=True)):
         assert group.first == len(parts)
         assert logits.dtype == torch.float32
-        padded = logits + heads.padding(index)
-        parts += [(heads.ids(index)[s], padded[:, s]) for s in range(group.shape[0])]
+        heads.bar_padding(index, logits)
+        parts += [(heads.ids(index)[s], logits[:, s]) for s in range(group.shape[0])]
     return parts
 
 
