@@ -16,7 +16,7 @@ import yaml
 
 from tests.serve.service_process import ROOT, Service, free_port
 
-NAMESPACE = "test"
+NAMESPACE = "speech"  # of the rules, as they lie in the chart
 RULES = ROOT / "k8s" / "speechlm" / "rules" / "speechlm.yaml"
 _START_SECONDS = 60
 

@@ -46,7 +46,7 @@ def _chart() -> helm.Chart:
     return helm.Chart.load(CHART)
 
 
-def render(values: Values) -> list[Object]:
+def render(values: Values, namespace: str = "speech") -> list[Object]:
     """The objects of a release, those of hooks among them.
 
     Raises:
@@ -54,7 +54,7 @@ def render(values: Values) -> list[Object]:
     """
     chart = _chart()
     chart.validate_schema(values)
-    files = chart.render(values, name="tts", namespace="speech")
+    files = chart.render(values, name="tts", namespace=namespace)
     texts = [text for path, text in files.items() if path.endswith(".yaml")]
     documents = [yaml.load_all(text, yaml.CSafeLoader) for text in texts]
     return [each for document in documents for each in document if each is not None]

@@ -29,7 +29,7 @@ GOOD = {
     "ray_speechlm_pair_rows_split{%s, replica=R}": "0x400",
     "ray_speechlm_preemptions_total{%s, replica=R}": "0x400",
     "ray_speechlm_engine_requests_total{%s, replica=R, outcome='finished'}": "0+60x400",
-    "ray_speechlm_out_of_memory_events_total{%s, replica=R, part='engine'}": "0x400",
+    "ray_speechlm_out_of_memory_events_total{%s, replica=R, part='vocoder'}": "0x400",
     "ray_speechlm_requests_total{%s, status='200', finish_reason='stop'}": "0+60x400",
     "ray_speechlm_time_to_first_audio_seconds_bucket{%s, le='1.0'}": "0+60x400",
     "ray_speechlm_time_to_first_audio_seconds_count{%s}": "0+60x400",
@@ -64,10 +64,12 @@ QUEUE = "ray_speechlm_queue_seconds_bucket{%s, le="
 HEALTHY = "ray_speechlm_replica_healthy{%s, replica="
 BUILD = "ray_speechlm_build_info{%s, replica=R}"
 DESIRED = "ray_serve_autoscaling_desired_replicas{%d}"
-ANOTHER_DESIRED = (
-    "ray_serve_autoscaling_desired_replicas{namespace='speech', application='speechlm', "
-    "deployment='engine-other'}"
-)
+STATUS = "ray_serve_deployment_status{%d}"
+# Another model of this release, and one of a release in another namespace.
+ANOTHER = "namespace='speech', application='speechlm', deployment='engine-other'"
+ELSEWHERE = "namespace='elsewhere', application='speechlm', deployment='engine-tts'"
+ANOTHER_DESIRED = "ray_serve_autoscaling_desired_replicas{" + ANOTHER + "}"
+ANOTHER_STATUS = "ray_serve_deployment_status{" + ANOTHER + "}"
 
 CASES = [
     Case("a good hour", {}, 60),
@@ -209,10 +211,37 @@ CASES = [
     Case(
         "the only engine does not answer",
         {HEALTHY + "'a'}": "1x10 0x400"},
-        14,
+        22,
         ("SpeechEngineUnhealthy", "SpeechNoEngine"),
     ),
-    Case("the only engine is gone", {HEALTHY + "'a'}": "1x10 stale"}, 20, ("SpeechNoEngine",)),
+    Case("the only engine is gone", {HEALTHY + "'a'}": "1x10 stale"}, 22, ("SpeechNoEngine",)),
+    Case(
+        "it has been gone for two hours, and Serve tries to bring it back",
+        {HEALTHY + "'a'}": "1x10 stale", STATUS: "6x10 3x400"},
+        130,
+        ("SpeechNoEngine",),
+    ),
+    Case(
+        "a model that was added never comes, beside one that is there",
+        {HEALTHY + "'a'}": "1x400", STATUS: "6x400", ANOTHER_STATUS: "3x400"},
+        15,
+        ("SpeechNoEngine",),
+    ),
+    Case(
+        "a model that was added takes eight minutes to load",
+        {
+            HEALTHY + "'a'}": "1x400",
+            "ray_speechlm_replica_healthy{" + ANOTHER + ", replica='b'}": "_x18 1x400",
+            STATUS: "6x400",
+            ANOTHER_STATUS: "_x10 3x8 6x400",
+        },
+        30,
+    ),
+    Case(
+        "a model is taken out of the settings",
+        {HEALTHY + "'a'}": "1x10 stale", STATUS: "6x10 stale"},
+        30,
+    ),
     Case(
         "a model that nobody has asked for is scaled to zero, and so is its report",
         {HEALTHY + "'a'}": "1x10 stale", BUILD: "1x10 stale", DESIRED: "1x10 0x400"},
@@ -223,6 +252,16 @@ CASES = [
         {
             HEALTHY + "'a'}": "1x10 stale",
             HEALTHY + "'b'}": "_x37 1x400",
+            DESIRED: "1x10 0x20 1x400",
+        },
+        40,
+    ),
+    Case(
+        "it is the only one that reports, and is woken",
+        {
+            HEALTHY + "'a'}": "1x10 stale",
+            HEALTHY + "'b'}": "_x37 1x400",
+            BUILD: "1x10 _x26 1x400",
             DESIRED: "1x10 0x20 1x400",
         },
         37,
@@ -236,7 +275,7 @@ CASES = [
     Case(
         "an autoscaled engine is gone that should be there",
         {HEALTHY + "'a'}": "1x10 stale", DESIRED: "1x400"},
-        20,
+        22,
         ("SpeechNoEngine",),
     ),
     Case(
@@ -245,7 +284,7 @@ CASES = [
             HEALTHY + "'a'}": "1x10 stale",
             ANOTHER_DESIRED: "0x400",
         },
-        20,
+        22,
         ("SpeechNoEngine",),
     ),
     Case(
@@ -264,7 +303,34 @@ CASES = [
         {"ray_serve_deployment_status{%d}": "3x400"},
         15,
     ),
-    Case("nothing reports", {"ray_speechlm_build_info{%s}": None}, 10, ("SpeechNoMetrics",)),
+    Case("nothing reports", {BUILD: None}, 10, ("SpeechNoMetrics",)),
+    Case(
+        "nothing reports, but in another namespace",
+        {"ray_speechlm_build_info{" + ELSEWHERE + "}": "1x400"},
+        10,
+        ("SpeechNoMetrics",),
+    ),
+    Case(
+        "nothing reports, while a model of another namespace sleeps",
+        {
+            BUILD: None,
+            "ray_serve_autoscaling_desired_replicas{" + ELSEWHERE + "}": "0x400",
+        },
+        10,
+        ("SpeechNoMetrics",),
+    ),
+    Case(
+        "nothing reports, while one of two models sleeps",
+        {BUILD: None, STATUS: "6x400", ANOTHER_STATUS: "6x400", ANOTHER_DESIRED: "0x400"},
+        10,
+        ("SpeechNoMetrics",),
+    ),
+    Case("nothing runs", {BUILD: None, STATUS: None, HEALTHY: None}, 10, ("SpeechNoMetrics",)),
+    Case(
+        "another namespace has errors, which its own rules tell",
+        {"ray_speechlm_requests_total{" + ELSEWHERE + ", status='500'}": "0+60x400"},
+        20,
+    ),
     Case(
         "six replicas within half an hour where one should be",
         {HEALTHY + f"'{n}'}}": f"{f'_x{5 * n} ' if n else ''}1x4 stale" for n in range(6)},
@@ -284,13 +350,13 @@ CASES = [
     ),
     Case(
         "the first request without memory",
-        {"ray_speechlm_out_of_memory_events_total{%s, replica=R, part='engine'}": "0x10 1x400"},
+        {"ray_speechlm_out_of_memory_events_total{%s, replica=R, part='vocoder'}": "0x10 1x400"},
         13,
         ("SpeechOutOfMemory",),
     ),
     Case(
         "memory ran out an hour ago",
-        {"ray_speechlm_out_of_memory_events_total{%s, replica=R, part='engine'}": "0x10 1x400"},
+        {"ray_speechlm_out_of_memory_events_total{%s, replica=R, part='vocoder'}": "0x10 1x400"},
         75,
     ),
     Case(

@@ -127,6 +127,20 @@ def test_rules_ask_for_what_is_exported(rule: dict[str, Any]) -> None:
     assert set(re.findall(r"\$labels\.(\w+)", texts)) <= kept
 
 
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.get("alert") or rule["record"])
+def test_rules_ask_for_one_release_only(rule: dict[str, Any]) -> None:
+    """Otherwise two releases would tell each other's troubles, and hide that one is gone."""
+    for series, labels in asked(rule["expr"]).selected:
+        assert "namespace" in labels, series
+
+
+def test_rules_of_a_release_ask_for_its_namespace() -> None:
+    (rule,) = of_kind(render(profile("cpu"), namespace="voices"), "PrometheusRule")
+    text = str(rule["spec"])
+    assert 'namespace="voices"' in text
+    assert 'namespace="speech"' not in text
+
+
 def test_every_alert_leads_to_its_page_in_the_runbook() -> None:
     headings = re.findall(r"^## (.+)$", RUNBOOK.read_text(), re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
