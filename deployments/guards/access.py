@@ -57,7 +57,7 @@ class Access:
         except ApiError as error:
             return await refuse(scope, receive, send, error)
         audit: AuditRecord = scope["state"]["audit"]
-        audit.client, audit.key_id = caller.client, caller.key_id
+        audit.client, audit.key_id, audit.priority = caller.client, caller.key_id, priority
         state = scope["state"]
         state["caller"], state["priority"], state["standing"] = caller, priority, Standing()
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cfg_pairing.admission import Priority
 from deployments.audio.pcm import seconds_of
 from deployments.front_end.errors import ApiError
 from deployments.guards.paths import guarded, path_of
@@ -26,7 +27,7 @@ _NORMAL_CLOSES = (1000, 1001, 1005)
 _DEPARTURE_SECONDS = 1.0
 _NO_ROOM = (429, 503)
 _NOT_WRITTEN = frozenset(
-    {"arrived", "asked", "refused", "trace", "keeps_text", "texts", "characters"}
+    {"arrived", "asked", "priority", "refused", "trace", "keeps_text", "texts", "characters"}
 )
 
 
@@ -49,6 +50,7 @@ class AuditRecord:
     What follows is not written:
         arrived: by ``time.monotonic``.
         asked: since when the client waits for audio, until it has some.
+        priority: its class, for what is measured of it.
         refused: the code of the error, if there was no room for it.
         trace: see ``deployments.tracing``.
         keeps_text: whether ``text`` will be written.
@@ -80,6 +82,7 @@ class AuditRecord:
     cut: bool = False
     arrived: float = field(default_factory=time.monotonic)
     asked: float | None = field(default_factory=time.monotonic)
+    priority: Priority = "standard"
     refused: str | None = None
     trace: str | None = None
     keeps_text: bool = False

@@ -44,15 +44,16 @@ QUEUE_SECONDS = Histogram(
     "speechlm_queue_seconds",
     "seconds",
     "From the arrival of a request until an engine replica has accepted it.",
-    REQUEST_LABELS,
+    (*REQUEST_LABELS, "priority"),
     "front end",
+    formula="priority: the class of the request (docs/scaling.md)",
     buckets=WAITS,
 )
 TIME_TO_FIRST_AUDIO = Histogram(
     "speechlm_time_to_first_audio_seconds",
     "seconds",
     "TTFA: from the arrival of a request to the first audio for its client.",
-    ("endpoint", "model", "guided"),
+    (*REQUEST_LABELS, "guided", "priority"),
     "front end",
     formula="over a WebSocket, from the moment a text is to be spoken while nothing is",
     buckets=WAITS,

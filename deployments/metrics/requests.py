@@ -25,7 +25,8 @@ def endpoint_of(path: str) -> str:
 
 def first_audio(record: AuditRecord, seconds: float) -> None:
     """A request has its first audio after so many seconds."""
-    emit.observe(d.TIME_TO_FIRST_AUDIO, seconds, **_labels(record), guided=_guided(record))
+    labels = _labels(record) | {"guided": _guided(record), "priority": record.priority}
+    emit.observe(d.TIME_TO_FIRST_AUDIO, seconds, **labels)
 
 
 def ended(record: AuditRecord) -> None:
@@ -41,7 +42,7 @@ def ended(record: AuditRecord) -> None:
     )
     emit.observe(d.REQUEST_SECONDS, record.total_seconds, **labels)
     if record.queue_seconds is not None:
-        emit.observe(d.QUEUE_SECONDS, record.queue_seconds, **labels)
+        emit.observe(d.QUEUE_SECONDS, record.queue_seconds, **labels, priority=record.priority)
     if record.refused is not None:
         emit.add(d.REFUSED, **labels, reason=record.refused)
     if record.end == "cancelled":

@@ -31,10 +31,10 @@ def ratio(part: str, whole: str) -> str:
     return f"{part} / {whole}"
 
 
-def count_rate(histogram: Histogram, by: str = "model") -> str:
+def count_rate(histogram: Histogram, by: str = "model", extra: str = "") -> str:
     """Observations per second."""
     name = f"{RAY_PREFIX}{histogram.name}_count"
-    return f"sum by ({by}) (rate({name}{_selector(histogram)}[{_WINDOW}]))"
+    return f"sum by ({by}) (rate({name}{_selector(histogram, extra)}[{_WINDOW}]))"
 
 
 def mean(histogram: Histogram, by: str = "model") -> str:
@@ -42,21 +42,29 @@ def mean(histogram: Histogram, by: str = "model") -> str:
     return ratio(rate(histogram.exact, by), count_rate(histogram, by))
 
 
-def quantile(q: float, histogram: Histogram, by: str = "model") -> str:
-    """A quantile of what was observed, as exact as the buckets are narrow."""
-    buckets = _buckets(histogram, f"le, {by}" if by else "le")
+def quantile(q: float, histogram: Histogram, by: str = "model", extra: str = "") -> str:
+    """A quantile of what was observed, as exact as the buckets are narrow.
+
+    Args:
+        extra: further matchers.
+    """
+    buckets = _buckets(histogram, f"le, {by}" if by else "le", extra)
     return f"histogram_quantile({q}, {buckets})"
 
 
-def share_within(bound: float, histogram: Histogram, by: str = "model") -> str:
+def share_within(bound: float, histogram: Histogram, by: str = "model", extra: str = "") -> str:
     """The share of what was observed that is at most ``bound``.
+
+    Args:
+        extra: further matchers.
 
     Raises:
         ValueError: no bucket ends there.
     """
     if bound not in histogram.buckets:
         raise ValueError(f"{histogram.name} has no bucket that ends at {bound}")
-    return ratio(_buckets(histogram, by, f'le=~"{_bound(bound)}"'), count_rate(histogram, by))
+    within = ", ".join(filter(None, (f'le=~"{_bound(bound)}"', extra)))
+    return ratio(_buckets(histogram, by, within), count_rate(histogram, by, extra))
 
 
 def _buckets(histogram: Histogram, by: str, extra: str = "") -> str:

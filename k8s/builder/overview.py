@@ -9,6 +9,8 @@ from k8s.builder.parts import VARIABLES, quantiles, stat
 
 _ERRORS = 'status=~"5..", finish_reason!="failed"'
 _BROKEN_OFF = 'finish_reason="failed"'
+# Nobody listens yet to what is asked for as batch, which may wait.
+_LISTENED_TO = 'priority!="batch"'
 
 
 def _failures() -> str:
@@ -27,8 +29,8 @@ OVERVIEW = Dashboard(
         "Promises": [
             stat(
                 "First audio within 1 s",
-                "Share of requests; the objective is 99 %.",
-                share_within(1.0, m.TIME_TO_FIRST_AUDIO),
+                "Share of requests, those of the class batch left out; the objective is 99 %.",
+                share_within(1.0, m.TIME_TO_FIRST_AUDIO, extra=_LISTENED_TO),
                 "percentunit",
                 bad_below=0.99,
             ),
@@ -70,8 +72,9 @@ OVERVIEW = Dashboard(
         "Speed": [
             Panel(
                 "Time to first audio",
-                "TTFA: from the arrival of a request to the first audio for its client.",
-                quantiles(m.TIME_TO_FIRST_AUDIO),
+                "TTFA: from the arrival of a request to the first audio for its client. Without "
+                "the class batch.",
+                quantiles(m.TIME_TO_FIRST_AUDIO, extra=_LISTENED_TO),
                 "s",
                 bad_above=1.0,
             ),
@@ -84,8 +87,8 @@ OVERVIEW = Dashboard(
             ),
             Panel(
                 "Queue",
-                "From the arrival of a request until a replica has accepted it.",
-                quantiles(m.QUEUE_SECONDS),
+                "From the arrival of a request until a replica has accepted it, by class.",
+                quantiles(m.QUEUE_SECONDS, by="priority"),
                 "s",
             ),
             Panel(

@@ -19,10 +19,11 @@ VARIABLES = (
 )
 
 
-def quantiles(histogram: Histogram, by: str = "model") -> Sequence[Query]:
+def quantiles(histogram: Histogram, by: str = "model", extra: str = "") -> Sequence[Query]:
     """Median, p95 and p99, one series per value of the label ``by``."""
     return [
-        Query(quantile(q, histogram, by), f"{{{{{by}}}}} p{q * 100:g}") for q in (0.5, 0.95, 0.99)
+        Query(quantile(q, histogram, by, extra), f"{{{{{by}}}}} p{q * 100:g}")
+        for q in (0.5, 0.95, 0.99)
     ]
 
 

@@ -31,13 +31,13 @@ GOOD = {
     "ray_speechlm_engine_requests_total{%s, replica=R, outcome='finished'}": "0+60x400",
     "ray_speechlm_out_of_memory_events_total{%s, replica=R, part='vocoder'}": "0x400",
     "ray_speechlm_requests_total{%s, status='200', finish_reason='stop'}": "0+60x400",
-    "ray_speechlm_time_to_first_audio_seconds_bucket{%s, le='1.0'}": "0+60x400",
-    "ray_speechlm_time_to_first_audio_seconds_count{%s}": "0+60x400",
+    "ray_speechlm_time_to_first_audio_seconds_bucket{%s, priority=P, le='1.0'}": "0+60x400",
+    "ray_speechlm_time_to_first_audio_seconds_count{%s, priority=P}": "0+60x400",
     "ray_speechlm_real_time_factor_bucket{%s, replica=R, le='1.0'}": "0+60x400",
     "ray_speechlm_real_time_factor_count{%s, replica=R}": "0+60x400",
-    "ray_speechlm_queue_seconds_bucket{%s, le='0.1'}": "0+60x400",
-    "ray_speechlm_queue_seconds_bucket{%s, le='10.0'}": "0+60x400",
-    "ray_speechlm_queue_seconds_bucket{%s, le='+Inf'}": "0+60x400",
+    "ray_speechlm_queue_seconds_bucket{%s, priority=P, le='0.1'}": "0+60x400",
+    "ray_speechlm_queue_seconds_bucket{%s, priority=P, le='10.0'}": "0+60x400",
+    "ray_speechlm_queue_seconds_bucket{%s, priority=P, le='+Inf'}": "0+60x400",
     "ray_serve_deployment_status{%d}": "6x400",
 }
 
@@ -58,9 +58,10 @@ class Case:
 
 
 TTFA = "ray_speechlm_time_to_first_audio_seconds"
+IN_TIME = TTFA + "_bucket{%s, priority=P, le="
 RTF = "ray_speechlm_real_time_factor"
 REQUESTS = "ray_speechlm_requests_total{%s, status="
-QUEUE = "ray_speechlm_queue_seconds_bucket{%s, le="
+QUEUE = "ray_speechlm_queue_seconds_bucket{%s, priority=P, le="
 HEALTHY = "ray_speechlm_replica_healthy{%s, replica="
 BUILD = "ray_speechlm_build_info{%s, replica=R}"
 DESIRED = "ray_serve_autoscaling_desired_replicas{%d}"
@@ -76,34 +77,60 @@ CASES = [
     # Objectives. 1 % of requests may miss them.
     Case(
         "a fifth of first audio is late",
-        {TTFA + "_bucket{%s, le='1.0'}": "0+48x400"},
+        {IN_TIME + "'1.0'}": "0+48x400"},
         12,
         ("SpeechTtfaBurnFast",),
     ),
     Case(
         "an exporter that writes 1 for 1.0",
-        {TTFA + "_bucket{%s, le='1'}": "0+48x400"},
+        {IN_TIME + "'1'}": "0+48x400"},
         12,
         ("SpeechTtfaBurnFast",),
     ),
     Case(
         "a tenth of first audio is late all the time",
-        {TTFA + "_bucket{%s, le='1.0'}": "0+54x400"},
+        {IN_TIME + "'1.0'}": "0+54x400"},
         40,
         ("SpeechTtfaBurnSlow",),
     ),
     Case(
         "one in a hundred is late, and one too slow",
         {
-            TTFA + "_bucket{%s, le='1.0'}": "0+59.4x400",
+            IN_TIME + "'1.0'}": "0+59.4x400",
             RTF + "_bucket{%s, replica=R, le='1.0'}": "0+59.4x400",
         },
         60,
     ),
     Case(
         "first audio was late, and is not any more",
-        {TTFA + "_bucket{%s, le='1.0'}": "0+30x30 960+60x400"},
+        {IN_TIME + "'1.0'}": "0+30x30 960+60x400"},
         70,
+    ),
+    Case(
+        "batch requests wait for half a minute, as they may",
+        {
+            IN_TIME + "'1.0'}": "0+60x400",
+            IN_TIME.replace("=P", "='batch'") + "'1.0'}": "0x400",
+            TTFA + "_count{%s, priority=P}": "0+60x400",
+            TTFA + "_count{%s, priority='batch'}": "0+60x400",
+        }
+        | {QUEUE + f"'{le}'}}": "0+60x400" for le in ("0.1", "10.0", "+Inf")}
+        | {
+            QUEUE.replace("=P", "='batch'") + f"'{le}'}}": values
+            for le, values in (("0.1", "0x400"), ("10.0", "0x400"), ("+Inf", "0+60x400"))
+        },
+        60,
+    ),
+    Case(
+        "realtime requests wait while others do not",
+        {
+            IN_TIME + "'1.0'}": "0+60x400",
+            IN_TIME.replace("=P", "='realtime'") + "'1.0'}": "0x400",
+            TTFA + "_count{%s, priority=P}": "0+60x400",
+            TTFA + "_count{%s, priority='realtime'}": "0+60x400",
+        },
+        12,
+        ("SpeechTtfaBurnFast",),
     ),
     Case(
         "a fifth of audio is too slow",
@@ -408,7 +435,8 @@ def _metric(series: str) -> str:
 
 def _written(series: str) -> str:
     """A series as promtool reads it."""
-    return series.replace("%s", MODEL).replace("%d", DEPLOYMENT).replace("=R", "='one'")
+    series = series.replace("%s", MODEL).replace("%d", DEPLOYMENT)
+    return series.replace("=R", "='one'").replace("=P", "='standard'")
 
 
 def _promtool_test(case: Case) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cfg_pairing.admission import PRIORITIES, Priority
 from deployments.calls.messages import Refused
 from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
@@ -46,7 +47,7 @@ def test_a_request_that_was_answered(sink: PrometheusSink) -> None:
     counted = {"status": "200", "finish_reason": "stop", "guided": "true"}
     assert value(sink, "requests_total", **counted) == 1
     assert value(sink, "request_seconds_exact_total") == 3
-    assert value(sink, "queue_seconds_exact_total") == 0.25
+    assert value(sink, "queue_seconds_exact_total", priority="standard") == 0.25
 
 
 def test_the_first_audio_counts_once_from_the_moment_it_was_asked_for(
@@ -57,8 +58,9 @@ def test_the_first_audio_counts_once_from_the_moment_it_was_asked_for(
     answered.asked -= 2.0
     answered.made(bytes(32_000), 16_000)
     answered.made(bytes(32_000), 16_000)
-    assert value(sink, "time_to_first_audio_seconds_count", guided="true") == 1
-    seconds = value(sink, "time_to_first_audio_seconds_exact_total", guided="true")
+    labels = {"guided": "true", "priority": "standard"}
+    assert value(sink, "time_to_first_audio_seconds_count", **labels) == 1
+    seconds = value(sink, "time_to_first_audio_seconds_exact_total", **labels)
     assert seconds is not None
     assert 2 <= seconds < 3
     assert answered.output_seconds == 2
@@ -123,9 +125,24 @@ async def test_requests_over_http_are_measured(sink: PrometheusSink) -> None:
     for guided in ("true", "false"):  # what does not say is guided as the model is
         counted = {"status": "200", "finish_reason": "stop", "guided": guided}
         assert value(sink, "requests_total", **DEMO, **counted) == 1
-        assert value(sink, "time_to_first_audio_seconds_count", **DEMO, guided=guided) == 1
+        heard = {"guided": guided, "priority": "standard"}
+        assert value(sink, "time_to_first_audio_seconds_count", **DEMO, **heard) == 1
     unknown = {"status": "404", "finish_reason": "none", "guided": "false", "model": "none"}
     assert value(sink, "requests_total", **unknown) == 1
     assert value(sink, "refused_requests_total", **DEMO, reason="rate_limit_exceeded") == 1
-    assert value(sink, "queue_seconds_count", **DEMO) == 2
+    assert value(sink, "queue_seconds_count", **DEMO, priority="standard") == 2
     assert "live" not in sink.text()
+
+
+@pytest.mark.parametrize("priority", PRIORITIES)
+async def test_waits_are_measured_by_the_class_of_a_request(
+    sink: PrometheusSink, priority: Priority
+) -> None:
+    async with client(StandIn()) as http:
+        headers = {"x-priority-class": priority}
+        await http.post("/v1/audio/speech", json={**GOOD, "cfg_scale": 1}, headers=headers)
+    for other in PRIORITIES:
+        count = 1 if other == priority else None
+        assert value(sink, "queue_seconds_count", **DEMO, priority=other) == count
+        heard = {"guided": "false", "priority": other}
+        assert value(sink, "time_to_first_audio_seconds_count", **DEMO, **heard) == count
