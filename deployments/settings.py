@@ -270,7 +270,7 @@ class ServiceSettings(StrictSettings):
         max_input_characters: of the text of one request.
         max_body_bytes: of the body of a request without a file.
         max_upload_bytes: of the body of a request that may hold audio.
-        max_duration_seconds: the largest ``max_duration_seconds`` of a request.
+        max_duration_seconds: of the audio of an answer; a request may ask for less.
         max_chat_characters: of all texts of a conversation together.
         max_audio_seconds: of the audio that a request brings.
         max_voice_seconds, max_voice_bytes: of the recording of a voice.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 
 def _integral(value: Any) -> Any:
@@ -20,6 +20,16 @@ Whole = Annotated[int, INTEGRAL]
 def encodable(text: str) -> bool:
     """Whether a text can be written as UTF-8: JSON can have half of a surrogate pair in it."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _encodable(text: str) -> str:
+    if not encodable(text):
+        raise ValueError("has half of a surrogate pair")
+    return text
+
+
+Encodable = Annotated[str, AfterValidator(_encodable)]
+"""A text that can be written as UTF-8."""
 
 
 def sentence(error: Any) -> str:

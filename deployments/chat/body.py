@@ -15,7 +15,7 @@ from pydantic import (
 
 from deployments.audio.formats import AudioFormat
 from deployments.speech.body import VoiceReference, voice_id
-from deployments.validation import INTEGRAL, Whole, encodable
+from deployments.validation import INTEGRAL, Encodable, Whole, encodable
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 _MOST_MESSAGES = 1024
@@ -95,7 +95,7 @@ class AnswerReference(BaseModel):
 
     model_config = _STRICT
 
-    id: str = Field(min_length=1, max_length=64)
+    id: Encodable = Field(min_length=1, max_length=64)
     data: str | None = None
     expires_at: Whole | None = None
     transcript: str | None = None
@@ -154,7 +154,7 @@ class AudioOptions(BaseModel):
 
     model_config = _STRICT
 
-    voice: str | VoiceReference
+    voice: Encodable | VoiceReference
     format: ChatAudioFormat
 
     @property

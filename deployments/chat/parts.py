@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 from collections.abc import Iterable
 
 from deployments.calls.answer_messages import CallPart, Clip
@@ -153,7 +152,7 @@ async def _clip(
         raise _too_long(where)
     try:
         data = base64.b64decode(audio.data, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:  # of its letters too, where they are not ASCII
         raise _error(f"input_audio.data is not base64: {error}", where) from error
     samples = await uploads.read(
         data,

@@ -142,18 +142,25 @@ class Catalog:
     def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._models.values())
 
-    def require_duration(self, seconds: float | None) -> None:
-        """
+    def duration(self, seconds: float | None) -> float:
+        """Seconds of audio that an answer may have.
+
+        Args:
+            seconds: that its request asks for at most; None: it does not say.
+
         Raises:
             ApiError: 400, so much audio may not be asked for.
         """
         most = self.service.max_duration_seconds
-        if seconds is not None and seconds > most:
+        if seconds is None:
+            return most
+        if seconds > most:
             raise ApiError(
                 400,
                 f"max_duration_seconds: at most {most:g} is possible",
                 param="max_duration_seconds",
             )
+        return seconds
 
     def model(self, model_id: str) -> ServedModel:
         """

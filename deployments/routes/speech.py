@@ -81,9 +81,9 @@ def _call(body: SpeechBody, model: ServedModel, request_id: str, catalog: Catalo
             f"{limits.max_input_characters} are possible",
             param="input",
         )
-    catalog.require_duration(body.max_duration_seconds)
+    seconds = catalog.duration(body.max_duration_seconds)
     utterances = model.utterances(body.input, normalized=body.normalize)
-    return body.call(request_id, utterances, seed=body.seed, seconds=body.max_duration_seconds)
+    return body.call(request_id, utterances, seed=body.seed, seconds=seconds)
 
 
 def _server_timing(speech: Speech) -> str:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from deployments.audio.formats import MAX_RATE, MIN_RATE, AudioFormat, require_rate
 from deployments.audio.speed import MAX_SPEED, MIN_SPEED
 from deployments.calls.messages import SpeechCall, Utterance
-from deployments.validation import INTEGRAL, Whole, encodable
+from deployments.validation import INTEGRAL, Encodable, Whole
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -17,18 +17,12 @@ _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=Fal
 LONGEST_INSTRUCTIONS = 4096  # characters, as OpenAI's
 
 
-def _encodable(text: str) -> str:
-    if not encodable(text):
-        raise ValueError("has half of a surrogate pair")
-    return text
-
-
 class VoiceReference(BaseModel):
     """A voice by its id, the other form OpenAI's clients send."""
 
     model_config = _STRICT
 
-    id: str
+    id: Encodable
 
 
 def voice_id(voice: str | VoiceReference) -> str:
@@ -49,12 +43,12 @@ class SpeechOptions(BaseModel):
     model_config = _STRICT
 
     model: str
-    voice: str | VoiceReference
+    voice: Encodable | VoiceReference
     response_format: AudioFormat = "mp3"
     speed: float = Field(1.0, ge=MIN_SPEED, le=MAX_SPEED)
     sample_rate: Annotated[int, Field(ge=MIN_RATE, le=MAX_RATE), INTEGRAL] | None = None
     normalize: bool = True
-    instructions: str | None = Field(None, max_length=LONGEST_INSTRUCTIONS)
+    instructions: Encodable | None = Field(None, max_length=LONGEST_INSTRUCTIONS)
     cfg_scale: float | None = None
     seed: Whole | None = None
     temperature: float | None = None
@@ -65,9 +59,7 @@ class SpeechOptions(BaseModel):
     @field_validator("instructions")
     @classmethod
     def _says_something(cls, instructions: str | None) -> str | None:
-        if instructions is None or not instructions.strip():
-            return None
-        return _encodable(instructions)
+        return instructions if instructions and instructions.strip() else None
 
     @property
     def voice_id(self) -> str:
@@ -89,7 +81,7 @@ class SpeechOptions(BaseModel):
         utterances: tuple[Utterance, ...],
         *,
         seed: int | None,
-        seconds: float | None,
+        seconds: float,
         first_index: int = 0,
     ) -> SpeechCall:
         """What a replica is sent for some of the text.
@@ -120,7 +112,7 @@ class SpeechBody(SpeechOptions):
         stream: whether audio is sent while it is generated; None: see ``streamed``.
     """
 
-    input: str = Field(min_length=1, json_schema_extra={"pattern": r"\S"})
+    input: Encodable = Field(min_length=1, json_schema_extra={"pattern": r"\S"})
     stream_format: Literal["audio", "sse"] = "audio"
     stream: bool | None = None
 
@@ -129,7 +121,7 @@ class SpeechBody(SpeechOptions):
     def _can_be_spoken(cls, text: str) -> str:
         if not text.strip():
             raise ValueError("is empty")
-        return _encodable(text)
+        return text
 
     def fault(self) -> tuple[str, str] | None:
         """The first field that contradicts another one, and how."""

@@ -80,7 +80,7 @@ class SpeechSession:
         self._model = catalog.model(options.model)
         self._model.require_instructions(options.instructions, recorded=speaker is not None)
         refuse_fault(options.fault())
-        catalog.require_duration(options.max_duration_seconds)
+        self._most_seconds = catalog.duration(options.max_duration_seconds)
         self._options = options
         self._limits = catalog.service
         self._request_id = request_id
@@ -188,7 +188,7 @@ class SpeechSession:
     async def _utterance(self, utterance: Utterance) -> None:
         index, self._index = self._index, self._index + 1
         seconds = self._seconds_left()
-        if seconds is not None and seconds <= 0:
+        if seconds <= 0:
             assert self._passage is not None
             self._passage.finish_reason = "length"
             return
@@ -252,8 +252,7 @@ class SpeechSession:
             messages.done(passage.finish_reason, passage.input_tokens, passage.output_tokens)
         )
 
-    def _seconds_left(self) -> float | None:
-        most = self._options.max_duration_seconds
-        if most is None or self._passage is None:
-            return most
-        return most - self._passage.samples / self._passage.sample_rate
+    def _seconds_left(self) -> float:
+        if self._passage is None:
+            return self._most_seconds
+        return self._most_seconds - self._passage.samples / self._passage.sample_rate

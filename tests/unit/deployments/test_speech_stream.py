@@ -276,10 +276,13 @@ def test_too_much_waiting_text_is_refused() -> None:
         assert until(socket, "error")[0][-1]["error"]["param"] == "text"
 
 
-def test_the_duration_is_limited_over_all_utterances() -> None:
+@pytest.mark.parametrize(
+    ("asked", "most"), [({"max_duration_seconds": 3.0}, 600.0), ({}, 3.0)], ids=["asked", "service"]
+)
+def test_the_duration_is_limited_over_all_utterances(asked: dict[str, float], most: float) -> None:
     engines = StandIn()
-    with connection(engines) as socket:
-        socket.send_json(START | {"max_duration_seconds": 3.0})
+    with connection(engines, max_duration_seconds=most) as socket:
+        socket.send_json(START | asked)
         say(socket, "The first one is short. The second one is too. The third one is not said.")
         socket.send_json({"type": "end"})
         said, _ = until(socket, "done")
