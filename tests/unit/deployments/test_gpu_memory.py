@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 from pydantic import ValidationError
 from safetensors.torch import save_file
 
+from deployments.metrics import emit
+from deployments.metrics.sinks import Nowhere
 from deployments.models.gpu_memory import (
     GpuMemoryError,
     require_room,
@@ -17,7 +20,10 @@ from deployments.models.gpu_memory import (
     vocoder_bytes,
     weight_bytes,
 )
-from deployments.settings import ModelSettings
+from deployments.replica import engine_deployment
+from deployments.replica.engine_deployment import EngineReplica
+from deployments.settings import ModelSettings, TracingSettings
+from vocoder_service.actor import VocoderActor
 
 GIB = 2**30
 
@@ -107,3 +113,23 @@ def test_codec_and_encoders_must_fit_into_the_vocoders_share() -> None:
         "vocoder.gpu_memory_utilization: 0.05 of the GPU's 40.0 GiB is 2.0 GiB; codec and encoders"
     )
     assert message.endswith("At least 0.09 is needed, and 0.17 is possible beside the engine's")
+
+
+@pytest.mark.parametrize(
+    ("device", "named"),
+    [
+        (2**20, "engine.gpu_memory_utilization: .* the weights of a take"),
+        (8 * GIB, "vocoder.gpu_memory_utilization: .* codec and encoders of a take"),
+    ],
+)
+async def test_a_replica_that_cannot_fit_starts_nothing(
+    device: int, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = model({"gpus": 0.7, "gpu_memory_utilization": 0.5}, {"gpus": 0.3})
+    monkeypatch.setattr(VocoderActor, "options", Mock(side_effect=AssertionError("it starts")))
+    monkeypatch.setattr(engine_deployment, "_gpu_bytes", lambda: device)
+    monkeypatch.setattr(engine_deployment.logs, "configure", lambda: None)
+    monkeypatch.setattr(engine_deployment, "RaySink", Nowhere)
+    replica = EngineReplica.__new__(EngineReplica)
+    with emit.using(Nowhere()), pytest.raises(GpuMemoryError, match=named):
+        await replica.__init__(settings, TracingSettings())  # type: ignore[misc]

@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 from ray.exceptions import RayActorError
 
+from deployments.metrics import emit
+from deployments.metrics.sinks import PrometheusSink
 from deployments.replica.vocoding import Vocoding
 from vocoder_service.actor import CodecInfo, Decoded
 from vocoder_service.schedule import WindowSchedule
+from vocoder_service.service import DecodeError
 
 CODEC = CodecInfo(16_000, 320, 4, 64, 2)
 caller: ContextVar[str] = ContextVar("caller", default="nobody")
@@ -30,6 +33,8 @@ class Call:
         await asyncio.sleep(0.01)
         if self._vocoder.dead:
             raise RayActorError
+        if self._vocoder.full and self._name in ("push", "finish"):
+            raise DecodeError("a window was not decoded: CUDA out of memory.")
         if self._name == "open":
             self._vocoder.live.add(stream_id)
         elif self._name == "abort":
@@ -45,6 +50,7 @@ class Vocoder:
         self.calls: list[tuple[str, str]] = []
         self.live: set[str] = set()
         self.dead = False
+        self.full = False
 
     def __getattr__(self, name: str) -> Call:
         return Call(self, name)
@@ -112,3 +118,15 @@ async def test_no_codes_but_the_codecs_reach_it_and_its_load_is_remembered() -> 
     assert await sound.add(np.zeros((2, 5), np.int32)) == b""
     assert await sound.add(np.zeros((30, 5), np.int32)) == b"pcm"
     assert vocoding.load.value(0.0) == 0.25
+
+
+async def test_a_want_of_memory_is_counted_and_passed_on() -> None:
+    vocoder, sink = Vocoder(), PrometheusSink()
+    vocoder.full = True
+    sound = Vocoding(vocoder, CODEC, WindowSchedule(), 0).stream("r")
+    with emit.using(sink, model="m"):
+        for frames in (sound.add(np.zeros((30, 4), np.int32)), sound.finish()):
+            with pytest.raises(DecodeError):
+                await frames
+    part = {"model": "m", "part": "vocoder"}
+    assert sink.registry.get_sample_value("speechlm_out_of_memory_events_total", part) == 2

@@ -62,6 +62,8 @@ def test_what_the_engine_has_counted_is_counted_once(sink: PrometheusSink) -> No
     assert value(sink, "engine_tokens_total") == 14
     assert value(sink, "engine_requests_total", outcome="finished") == 2
     assert value(sink, "pairs_total", event="admitted") == 1
+    assert (value(sink, "rows_running"), value(sink, "rows_waiting")) == (3, 2)
+    assert value(sink, "kv_blocks_used") == 10
 
     times.add(30.0, 1)
     ledger.count("admitted")

@@ -2,71 +2,34 @@
 
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from types import SimpleNamespace
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from deployments import tracing
+from deployments.metrics.answers import AnswerMeter
+from deployments.metrics.clips import ClipMeter
+from deployments.replica.vocoding import Vocoding
 from deployments.settings import TracingSettings
+from tests.collector import PARENT, TRACE, Collector, collecting, headers
 from tests.unit.deployments.speaking_stand_in import GOOD, StandIn, client
-
-TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-
-
-class Collector:
-    """
-    Attributes:
-        spans: that have come.
-        services: that they have come from.
-    """
-
-    def __init__(self) -> None:
-        self.spans: list[Span] = []
-        self.services: set[str] = set()
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                    for attribute in resource.resource.attributes:
-                        if attribute.key == "service.name":
-                            collector.services.add(attribute.value.string_value)
-                    for scope in resource.scope_spans:
-                        collector.spans.extend(scope.spans)
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.settings = TracingSettings(
-            endpoint=f"http://127.0.0.1:{self.server.server_port}/v1/traces"
-        )
-
-    def received(self) -> dict[str, Span]:
-        """By name, all that were recorded until now."""
-        tracing.end()
-        return {span.name: span for span in self.spans}
+from vocoder_service.actor import CodecInfo, Decoded
+from vocoder_service.schedule import WindowSchedule
 
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    collector = Collector()
-    Thread(target=collector.server.serve_forever, daemon=True).start()
-    tracing.begin(collector.settings, "test")
-    yield collector
+    with collecting() as collector:
+        tracing.begin(TracingSettings(endpoint=collector.endpoint), "test")
+        yield collector
+        tracing.end()
+
+
+def received(collector: Collector) -> dict[str, Span]:
+    """By name, all that were recorded until now."""
     tracing.end()
-    collector.server.shutdown()
-    collector.server.server_close()
-
-
-def headers(flags: str = "01") -> dict[str, str]:
-    return {"traceparent": f"00-{TRACE}-{PARENT}-{flags}"}
+    return {span.name: span for span in collector.spans}
 
 
 def test_the_parts_of_a_request_are_children_of_its_span(collector: Collector) -> None:
@@ -76,7 +39,7 @@ def test_the_parts_of_a_request_are_children_of_its_span(collector: Collector) -
     tracing.record("prefill", trace, now - 2, now - 1.5, rows=3)
     assert span is not None
     span.end()
-    spans = collector.received()
+    spans = received(collector)
     root, prefill = spans["POST /v1/audio/speech"], spans["prefill"]
     assert (root.trace_id.hex(), root.parent_span_id.hex()) == (TRACE, PARENT)
     assert (prefill.trace_id, prefill.parent_span_id) == (root.trace_id, root.span_id)
@@ -90,7 +53,7 @@ def test_the_parts_of_a_request_are_children_of_its_span(collector: Collector) -
 def test_a_client_may_say_that_it_wants_no_spans(collector: Collector) -> None:
     span = tracing.root("POST /v1/audio/speech", headers("00"))
     tracing.record("prefill", tracing.trace_of(span), 0.0)
-    assert collector.received() == {}
+    assert received(collector) == {}
 
 
 @pytest.mark.parametrize("given", ["", "00-zz-1-01", f"00-{'0' * 32}-{PARENT}-01"])
@@ -98,7 +61,7 @@ def test_a_header_that_is_no_trace_begins_a_new_one(collector: Collector, given:
     span = tracing.root("GET /v1/models", {"traceparent": given})
     assert span is not None
     span.end()
-    assert collector.received()["GET /v1/models"].parent_span_id == b""
+    assert received(collector)["GET /v1/models"].parent_span_id == b""
 
 
 def test_without_a_collector_nothing_is_recorded() -> None:
@@ -116,7 +79,7 @@ async def test_a_request_over_http_has_its_span_and_passes_it_on(collector: Coll
         )
         await http.get("/live", headers=headers())
     assert answer.status_code == 200
-    spans = collector.received()
+    spans = received(collector)
     assert set(spans) == {"POST /v1/audio/speech", "queue"}
     root = spans["POST /v1/audio/speech"]
     assert root.trace_id.hex() == TRACE
@@ -126,3 +89,25 @@ async def test_a_request_over_http_has_its_span_and_passes_it_on(collector: Coll
     assert attributes["request_id"].string_value == "mine"
     assert attributes["status"].int_value == 200
     assert attributes["finish_reason"].string_value == "stop"
+
+
+async def test_a_replica_has_a_span_for_each_part_of_its_work(collector: Collector) -> None:
+    async def decode(*_: object) -> Decoded:
+        return Decoded(b"pcm!", 0.0)
+
+    codec, vocoder = CodecInfo(16_000, 320, 4, 64, 2), SimpleNamespace(finish=SimpleNamespace())
+    vocoder.finish.remote = decode
+    span = tracing.root("POST /v1/chat/completions", headers())
+    trace = tracing.trace_of(span)
+    assert span is not None
+    meter = AnswerMeter("conversation", guided=False, sample_rate=16_000, trace=trace)
+    with ClipMeter().clip(2.0, trace):
+        pass
+    meter.rows(1)
+    meter.audio(await Vocoding(vocoder, codec, WindowSchedule(), 0).stream("r", trace).finish())
+    meter.closed()
+    span.end()
+    spans = received(collector)
+    root = spans.pop("POST /v1/chat/completions")
+    assert set(spans) == {"encode", "prefill", "vocoder", "audio"}
+    assert {part.parent_span_id for part in spans.values()} == {root.span_id}
