@@ -14,6 +14,9 @@ _STRINGS: dict[str, Any] = {"type": "object", "additionalProperties": _STRING}
 _NAME: dict[str, Any] = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}
 
 
+_PERCENT: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": 100}
+
+
 def _number(least: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": least}
 
@@ -57,6 +60,7 @@ _CHART: dict[str, dict[str, Any]] = {
             command={"type": "array", "items": _STRING},
             env=_FREE_LIST,
             envFrom=_FREE_LIST,
+            resources=_FREE,
             sizeLimit=_STRING,
         ),
     ),
@@ -84,6 +88,8 @@ _CHART: dict[str, dict[str, Any]] = {
     "autoscaling": _object(enabled=_BOOLEAN, idleTimeoutSeconds=_number(1)),
     "env": _FREE_LIST,
     "envFrom": _FREE_LIST,
+    "sidecars": _FREE_LIST,
+    "extraVolumes": _FREE_LIST,
     "priorityClassName": _STRING,
     "runtimeClassName": _STRING,
     "podSecurityContext": _FREE,
@@ -100,12 +106,10 @@ _CHART: dict[str, dict[str, Any]] = {
         type=_one_of("NewCluster", "None", "NewClusterWithIncrementalUpgrade"),
         incremental=_object(
             gatewayClassName=_STRING,
-            stepSizePercent=_number(1),
+            stepSizePercent=_PERCENT,
             intervalSeconds=_number(1),
-            maxSurgePercent=_number(1),
+            maxSurgePercent=_PERCENT,
         ),
-        serviceUnhealthySeconds=_number(1),
-        deploymentUnhealthySeconds=_number(1),
     ),
     "eviction": _object(replacementSeconds=_number(0)),
     "podDisruptionBudgets": _object(

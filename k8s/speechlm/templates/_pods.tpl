@@ -60,8 +60,13 @@ spec:
   topologySpreadConstraints:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- if eq $volume.type "copy" }}
+  {{- if or $values.sidecars (eq $volume.type "copy") }}
   initContainers:
+  {{- end }}
+  {{- range $values.sidecars }}
+    - {{- merge (dict "restartPolicy" "Always") . (dict "securityContext" $values.containerSecurityContext) | toYaml | nindent 6 }}
+  {{- end }}
+  {{- if eq $volume.type "copy" }}
     - name: models
       image: {{ required "modelVolume.copy.image: name the image that copies the models" $volume.copy.image }}
       command:
@@ -74,6 +79,10 @@ spec:
         {{- end }}
       {{- with $volume.copy.envFrom }}
       envFrom:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $volume.copy.resources }}
+      resources:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       securityContext:
@@ -168,5 +177,8 @@ spec:
     {{- if $keys }}
     - name: keys
       secret: { secretName: {{ $values.apiKeys.existingSecret }} }
+    {{- end }}
+    {{- with $values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
     {{- end }}
 {{- end -}}

@@ -45,10 +45,22 @@ def everything_on() -> Values:
                 "command": ["sh", "-c", "cp -r /from/. /models"],
                 "env": [{"name": "FROM", "value": "bucket"}],
                 "envFrom": [{"secretRef": {"name": "bucket"}}],
+                "resources": {"limits": {"cpu": "1", "memory": "1Gi"}},
             },
         },
         "env": [{"name": "TZ", "value": "UTC"}],
         "envFrom": [{"secretRef": {"name": "extra"}}],
+        "sidecars": [
+            {
+                "name": "logs",
+                "image": "registry.example.org/collector:1",
+                "volumeMounts": [
+                    {"name": "scratch", "mountPath": "/tmp", "readOnly": True},
+                    {"name": "collector", "mountPath": "/etc/collector"},
+                ],
+            }
+        ],
+        "extraVolumes": [{"name": "collector", "configMap": {"name": "collector"}}],
         "priorityClassName": "high",
         "runtimeClassName": "nvidia",
         "tokenAuth": {"existingSecret": "ray-token"},
@@ -65,7 +77,6 @@ def everything_on() -> Values:
         },
         "networkPolicy": {"egress": [{"ports": [{"protocol": "TCP", "port": 4318}]}]},
         "data": {"storageClassName": "fast"},
-        "monitoring": {"labels": {"release": "prometheus"}},
         "frontEnds": {
             "replicas": 2,
             "affinity": {"nodeAffinity": {}},
@@ -213,13 +224,23 @@ def everything_set() -> dict[str, Any]:
 def test_every_setting_of_the_service_can_be_given_and_arrives_as_it_is() -> None:
     """Numbers too, which templates like to write as floating-point."""
     given = everything_set()
-    (service,) = of_kind(render(profile("cpu") | given), "RayService")
+    (service,) = of_kind(render(profile("gpu") | given), "RayService")
     (application,) = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
     arrived = Settings.model_validate(application["args"]).model_dump(mode="json")
     for part, settings in given.items():
         if isinstance(settings, dict):
             assert {name: arrived[part][name] for name in settings} == settings
     assert arrived["models"] == given["models"]
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("kind", ["PodMonitor", "PrometheusRule"])
+def test_kube_prometheus_stack_finds_what_a_profile_brings(name: str, kind: str) -> None:
+    """By its defaults it selects what has the label ``release`` with the name of its release."""
+    objects = of_kind(render(profile(name)), kind)
+    assert objects
+    for each in objects:
+        assert each["metadata"]["labels"]["release"] == "kube-prometheus-stack"
 
 
 @pytest.mark.parametrize("kind", ["PodMonitor", "PrometheusRule"])
@@ -230,6 +251,51 @@ def test_nothing_of_the_prometheus_operator_without_monitoring(kind: str) -> Non
 def test_extra_objects_are_templates() -> None:
     names = [each["metadata"]["name"] for each in of_kind(render(everything_on()), "ConfigMap")]
     assert "tts-extra" in names
+
+
+def model(**parts: Any) -> dict[str, Any]:
+    """One whose replicas take what is said."""
+    return {"id": "big", "path": "/models/big", **parts}
+
+
+def group(**parts: Any) -> dict[str, Any]:
+    """Engine pods of 4 CPUs."""
+    sizes = {"replicas": 1, "minReplicas": 1, "maxReplicas": 1}
+    resources = {"limits": {"cpu": "4", "memory": "16Gi"}}
+    return {"name": "engines", **sizes, "resources": resources, **parts}
+
+
+def incremental(**options: Any) -> Values:
+    """Upgrades in steps, on autoscaled pods."""
+    upgrade = {"type": "NewClusterWithIncrementalUpgrade", "incremental": options}
+    return {"upgrade": upgrade, "autoscaling": {"enabled": True}}
+
+
+INCREMENTAL = {"upgrade": incremental()["upgrade"]}
+
+
+def test_a_replica_takes_by_default_what_the_settings_say() -> None:
+    takes = Settings.model_validate({"models": [model()]}).models[0].bundle["CPU"]
+    none = group(resources={"limits": {"cpu": "0"}})
+    with pytest.raises(helm.HelmError, match=f"big takes {takes:g} cpus and 0 gpus"):
+        render(profile("cpu") | {"models": [model()], "engineGroups": [none]})
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"limits": {"cpu": "4"}},
+        {"limits": {"cpu": 4}},
+        {"limits": {"cpu": "3500m"}},  # KubeRay rounds up
+        {"requests": {"cpu": "4"}},
+        {"limits": {"cpu": "16", "nvidia.com/gpu": 1}},
+    ],
+    ids=str,
+)
+def test_a_replica_that_fills_its_pod_fits(resources: dict[str, Any]) -> None:
+    values = {"models": [model(engine={"cpus": 3}, vocoder={"cpus": 1})]}
+    groups = [group(name="small", resources={"limits": {"cpu": "1"}}), group(resources=resources)]
+    assert of_kind(render(profile("cpu") | values | {"engineGroups": groups}), "RayService")
 
 
 @pytest.mark.parametrize(
@@ -251,6 +317,23 @@ def test_extra_objects_are_templates() -> None:
         ({"modelVolume": {"type": "floppy"}}, "modelVolume"),
         ({"gcsFaultTolerance": {"enabled": True}}, "gcsFaultTolerance.redisAddress"),
         ({"upgrade": {"type": "Hope"}}, "upgrade"),
+        (INCREMENTAL, "autoscaling.enabled"),
+        (INCREMENTAL | {"autoscaling": {"enabled": True}}, "upgrade.incremental.gatewayClassName"),
+        (incremental(gatewayClassName="istio", stepSizePercent=200), "stepSizePercent"),
+        (
+            incremental(gatewayClassName="istio", stepSizePercent=50, maxSurgePercent=20),
+            "stepSizePercent: at most maxSurgePercent",
+        ),
+        ({"engineGroups": [group(minReplicas=5, maxReplicas=2)]}, "engineGroups: engines needs"),
+        ({"engineGroups": [group(replicas=3, maxReplicas=2)]}, "engineGroups: engines needs"),
+        ({"engineGroups": [group(name="front-ends")]}, "engineGroups: the name front-ends"),
+        ({"engineGroups": [group(), group()]}, "engineGroups: the name engines"),
+        ({"models": [model(engine={"cpus": 30})]}, "models: a replica of big takes 30 cpus"),
+        ({"models": [model(engine={"cpus": 4}, vocoder={"cpus": 1})]}, "big takes 5 cpus"),
+        (
+            {"models": [model(engine={"gpus": 1})]},
+            "models: a replica of big takes 1 cpus and 1 gpus",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

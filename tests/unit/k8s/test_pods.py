@@ -137,6 +137,37 @@ def test_models_can_be_read_everywhere(role: str, volume: Object, source: Object
     assert copies == (["models"] if volume["type"] == "copy" else [])
 
 
+@every_role
+def test_a_collector_of_logs_is_there_before_ray_and_after_it(role: str) -> None:
+    """Kubernetes ends an init container that is always restarted after the others."""
+    collector = {
+        "name": "logs",
+        "image": "collector",
+        "volumeMounts": [{"name": "scratch", "mountPath": "/tmp"}],
+    }
+    volume = {"name": "position", "emptyDir": {}}
+    values = profile("cpu") | {
+        "sidecars": [collector],
+        "extraVolumes": [volume],
+        "modelVolume": {"type": "copy", "copy": {"image": "c"}},
+    }
+    pod = pods(values)[role]
+    first, second = pod["initContainers"]
+    assert {name: first[name] for name in collector} == collector
+    assert first["restartPolicy"] == "Always"
+    assert first["securityContext"]["readOnlyRootFilesystem"] is True
+    assert second["name"] == "models"
+    assert volume in pod["volumes"]
+    assert [container["name"] for container in pod["containers"]] == [f"ray-{role}"]
+
+
+def test_what_copies_models_may_be_limited() -> None:
+    resources = {"limits": {"cpu": "1", "memory": "1Gi"}}
+    volume = {"type": "copy", "copy": {"image": "c", "resources": resources}}
+    pod = pods(profile("cpu") | {"modelVolume": volume})["engine"]
+    assert pod["initContainers"][0]["resources"] == resources
+
+
 @every_profile
 def test_requests_end_before_their_cluster_does(name: str) -> None:
     spec = ray_service(profile(name))
