@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,13 @@ from tests.unit.k8s.chart import CHART, ROOT, command
 
 IMAGES = sorted((ROOT / "k8s/images").glob("Dockerfile.*"))
 every_image = pytest.mark.parametrize("path", IMAGES, ids=lambda path: path.suffix[1:])
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+PACKAGES = {
+    package
+    for package in PYPROJECT["tool"]["setuptools"]["packages"]["find"]["include"]
+    if "." not in package
+}
 
 
 def instructions(path: Path) -> list[tuple[str, str]]:
@@ -76,6 +84,35 @@ def test_what_it_copies_exists(path: Path) -> None:
             *sources, _ = rest.split()
             for source in sources:
                 assert (ROOT / source).exists(), source
+
+
+def imported(package: str) -> Iterator[tuple[str, str]]:
+    """Each of our packages that a module imports, also where it does so late."""
+    for path in sorted((ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            for name in names:
+                if (top := name.partition(".")[0]) in PACKAGES:
+                    yield str(path.relative_to(ROOT)), top
+
+
+@every_image
+def test_it_has_every_package_of_ours_that_its_packages_import(path: Path) -> None:
+    """The commands among them: what is imported late fails as late."""
+    copied = {
+        source
+        for word, rest in instructions(path)
+        if word == "COPY" and not rest.startswith("--from")
+        for source in rest.split()[:-1]
+        if source in PACKAGES
+    }
+    assert "deployments" in copied
+    missing = {each for package in copied for each in imported(package) if each[1] not in copied}
+    assert missing == set()
 
 
 def test_versions_are_those_of_the_project() -> None:
