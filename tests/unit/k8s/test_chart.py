@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,15 @@ def test_kubernetes_knows_every_field_of_the_pods(make: Any) -> None:
     for role, spec in pods(make()).items():
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": role}, "spec": spec}
         kubernetes_validate.validate(pod, KUBERNETES, strict=True)
+
+
+def test_kubernetes_knows_every_field_of_the_documented_collector_of_logs() -> None:
+    text = (ROOT / "docs/deploy.md").read_text()
+    (block,) = re.findall(r"```yaml\n(sidecars:.*?)```", text, re.DOTALL)
+    spec = pods(profile("cpu") | yaml.safe_load(block))["engine"]
+    assert spec["initContainers"][0]["name"] == "logs"
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "engine"}, "spec": spec}
+    kubernetes_validate.validate(pod, KUBERNETES, strict=True)
 
 
 @cache

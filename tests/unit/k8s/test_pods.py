@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 
 import pytest
 import yaml
 
 from deployments.settings import Settings
-from tests.unit.k8s.chart import PROFILES, Object, of_kind, pods, profile, ray_service, render
+from tests.unit.k8s.chart import (
+    PROFILES,
+    ROOT,
+    Object,
+    of_kind,
+    pods,
+    profile,
+    ray_service,
+    render,
+)
 
 ROLES = ("head", "front-end", "engine")
 every_profile = pytest.mark.parametrize("name", PROFILES)
@@ -261,6 +271,34 @@ def test_labels_that_kuberay_selects_by_are_left_to_it(name: str) -> None:
         labels = group["template"]["metadata"]["labels"]
         assert "app.kubernetes.io/name" not in labels
         assert not [label for label in labels if label.startswith("ray.io/")]
+
+
+@every_profile
+def test_settings_of_the_service_change_no_pod(name: str) -> None:
+    """So that Serve alone replaces what they are for; but how long it drains is the pods' too."""
+
+    def cluster(service: Object) -> Object:
+        changed = {"service": service, "guards": {"limits": {"concurrent_requests": 3}}}
+        found: Object = ray_service(profile(name) | changed)["rayClusterConfig"]
+        return found
+
+    assert cluster({"drain_seconds": 60}) == cluster({"drain_seconds": 60, "answer_seconds": 3601})
+    assert cluster({"drain_seconds": 60}) != cluster({"drain_seconds": 61})
+
+
+def test_what_is_documented_changes_the_pods_of_the_engines_that_run() -> None:
+    """KubeRay hands no running cluster the numbers that the chart has; a patch does."""
+    text = (ROOT / "docs/deploy.md").read_text()
+    (patch,) = re.findall(r"patch raycluster \$CLUSTER --type json -p '(.*?)'", text, re.DOTALL)
+    cluster = ray_service(profile("cpu"))["rayClusterConfig"]
+    operations = json.loads(patch)
+    assert [operation["op"] for operation in operations] == ["test", "replace"]
+    for operation in operations:
+        root, groups, index, field = operation["path"].strip("/").split("/")
+        assert (root, groups) == ("spec", "workerGroupSpecs")
+        group = cluster[groups][int(index)]
+        assert field in group
+        assert operation["op"] != "test" or group[field] == operation["value"]
 
 
 @every_profile
