@@ -11,7 +11,7 @@ from typing import Any
 
 from cfg_pairing.admission import Priority
 from deployments.audio.joining import Joiner
-from deployments.audio.pcm import BYTES_PER_SAMPLE
+from deployments.audio.pcm import seconds_of
 from deployments.calls.answer_messages import Codes
 from deployments.calls.messages import Finished, SpeechCall, Utterance
 from deployments.calls.patience import patiently
@@ -21,6 +21,7 @@ from deployments.guards.audit import AuditRecord
 from deployments.guards.standing import Standing
 from deployments.models.catalog import Catalog
 from deployments.speech import stream_messages as messages
+from deployments.speech.allowance import Allowance
 from deployments.speech.sound import Sound
 from deployments.text import splitting
 from deployments.text.incremental import TextStream
@@ -31,6 +32,10 @@ _FIRST_CHARACTERS = 24
 _LONGEST_UTTERANCE = 400  # characters, of models that do not say
 
 
+class _Mark:
+    """Waits behind the text of a ``flush`` or ``end``."""
+
+
 @dataclass
 class _Passage:
     """Audio from ``started`` to ``done``."""
@@ -38,7 +43,7 @@ class _Passage:
     sound: Sound
     joiner: Joiner
     sample_rate: int
-    samples: int = 0  # at the codec's rate
+    seconds: float = 0.0  # before speed
     finish_reason: FinishReason = "stop"
     input_tokens: int = 0
     output_tokens: int = 0
@@ -91,6 +96,7 @@ class SpeechSession:
         self._send_bytes = send_bytes
         self._seed = draw_seed() if options.seed is None else options.seed
         self._index = 0  # of the next utterance
+        self._allowance = Allowance(self._limits.max_stream_seconds)
         self.forget()
         audit.model, audit.voice, audit.seed = options.model, options.voice_id, self._seed
         audit.cfg_scale = self._model.guidance(options.cfg_scale)
@@ -100,9 +106,9 @@ class SpeechSession:
         """Drops all text that was not spoken. ``speak`` must not be running."""
         longest = self._model.card.utterance_characters or _LONGEST_UTTERANCE
         self._text = TextStream(longest, min(_FIRST_CHARACTERS, longest))
-        self._waiting: deque[Utterance] = deque()
-        self._flushed = False  # ``done`` is due once nothing waits
+        self._waiting: deque[Utterance | _Mark] = deque()
         self._ending = False
+        self._allowance.interrupt()
         self._passage: _Passage | None = None
         self._pause = 0.0  # seconds, behind the last utterance
         self._news = asyncio.Event()
@@ -111,17 +117,19 @@ class SpeechSession:
     @property
     def idle_since(self) -> float | None:
         """Since when there is nothing to speak, by ``time.monotonic``; None: there is."""
-        return None if self._waiting or self._flushed else self._rested
+        return None if self._waiting else self._rested
 
     async def add(self, text: str) -> None:
         """Takes the next piece of the text.
 
         Raises:
-            ApiError: 400, some of it cannot be spoken, the rest is; or too much waits, and
-                nothing is taken.
+            ApiError: 400, some of it cannot be spoken, the rest is; or too much waits, or the
+                text has ended, and nothing is taken.
         """
+        self._require_no_end("text")
         most = self._limits.max_input_characters
-        if sum(len(utterance.text) for utterance in self._waiting) + len(text) > most:
+        waiting = sum(len(each.text) for each in self._waiting if isinstance(each, Utterance))
+        if waiting + len(text) > most:
             raise ApiError(
                 400, f"text: more than {most} characters wait to be spoken", param="text"
             )
@@ -133,17 +141,24 @@ class SpeechSession:
         """Takes the text to end here: speaks all of it, then says ``done``.
 
         Args:
-            end: ``speak`` is to return then.
+            end: ``speak`` is to return then, and nothing more is taken.
 
         Raises:
-            ApiError: 400, some of it cannot be spoken; the rest is.
+            ApiError: 400, some of it cannot be spoken, the rest is; or as of ``add``.
         """
+        self._require_no_end("type")
+        if not end and len(self._waiting) >= self._limits.max_input_characters:
+            raise ApiError(400, "type: too much waits to be spoken", param="type")
         try:
             await self._enqueue(self._text.flush())
         finally:
-            self._flushed = True
-            self._ending = self._ending or end
+            self._waiting.append(_Mark())
+            self._ending = end
             self._news.set()
+
+    def _require_no_end(self, param: str) -> None:
+        if self._ending:
+            raise ApiError(400, f"{param}: comes after end", param=param)
 
     async def _enqueue(self, parts: list[splitting.Utterance]) -> None:
         if not parts:
@@ -175,18 +190,21 @@ class SpeechSession:
         Raises:
             ApiError: an utterance was refused, or failed.
         """
-        while not self._ending or self._flushed:
+        while not self._ending or self._waiting:
             await self._news.wait()
             self._news.clear()
             self._rested = None
             while self._waiting:
-                await self._utterance(self._waiting.popleft())
-            if self._flushed:
-                await self._done()
+                due = self._waiting.popleft()
+                if isinstance(due, Utterance):
+                    await self._utterance(due)
+                else:
+                    await self._done()
             self._rested = time.monotonic()
 
     async def _utterance(self, utterance: Utterance) -> None:
         index, self._index = self._index, self._index + 1
+        await self._require_allowance()
         seconds = self._seconds_left()
         if seconds <= 0:
             assert self._passage is not None
@@ -234,14 +252,15 @@ class SpeechSession:
         return _Passage(sound, Joiner(codec_rate), codec_rate)
 
     async def _play(self, passage: _Passage, pcm: bytes) -> None:
-        passage.samples += len(pcm) // BYTES_PER_SAMPLE
+        seconds = seconds_of(pcm, passage.sample_rate)
+        passage.seconds += seconds
         if encoded := passage.sound.piece(pcm):
             await self._send_bytes(encoded)
+        await asyncio.sleep(self._allowance.spend(seconds / self._options.speed))
 
     async def _done(self) -> None:
         """Ends the passage; one without anything to speak ends too."""
         passage, self._passage = self._passage, None
-        self._flushed = False
         if passage is None:
             await self._send_json(messages.done("stop", 0, 0))
             return
@@ -252,7 +271,21 @@ class SpeechSession:
             messages.done(passage.finish_reason, passage.input_tokens, passage.output_tokens)
         )
 
+    async def _require_allowance(self) -> None:
+        if self._allowance.left > 0:
+            return
+        if self._passage is not None:
+            self._passage.finish_reason = "length"
+            await self._done()
+        most = self._limits.max_stream_seconds
+        raise ApiError(
+            400,
+            f"{most:g} seconds of audio are what one connection has; begin another one",
+            code="max_stream_seconds",
+        )
+
     def _seconds_left(self) -> float:
-        if self._passage is None:
-            return self._most_seconds
-        return self._most_seconds - self._passage.samples / self._passage.sample_rate
+        """Of the audio of a passage, before speed."""
+        allowed = self._allowance.left * self._options.speed
+        spoken = 0.0 if self._passage is None else self._passage.seconds
+        return min(self._most_seconds - spoken, allowed)

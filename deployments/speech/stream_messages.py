@@ -76,7 +76,7 @@ def spoken(index: int, text: str) -> dict[str, Any]:
 
 
 def done(finish_reason: str, input_tokens: int, output_tokens: int) -> dict[str, Any]:
-    """All text before the last ``flush`` or ``end`` is spoken."""
+    """All text before a ``flush`` or ``end`` is spoken; each of them has its own."""
     return {
         "type": "done",
         "finish_reason": finish_reason,

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -30,6 +31,7 @@ from deployments.guards.settings import AuditSettings, ClientLimits, GuardSettin
 from deployments.models.card import ModelCard
 from deployments.models.catalog import Catalog, ServedModel
 from deployments.settings import ServiceSettings
+from deployments.speech import allowance
 from tests.unit.deployments.guarded_app import InProcess
 
 RATE = 24_000
@@ -183,6 +185,54 @@ def test_cancel_stops_at_once_and_the_conversation_goes_on() -> None:
     assert [e.cancelled for e in engines.sent] == [True, False]
 
 
+def test_every_flush_has_its_done_however_fast_the_text_comes() -> None:
+    engines = StandIn()
+    with connection(engines) as socket:
+        socket.send_json(START)
+        say(socket, "This is spoken first.")
+        socket.send_json({"type": "flush"})
+        socket.send_json({"type": "flush"})
+        say(socket, "This is spoken afterwards.")
+        socket.send_json({"type": "flush"})
+        say(socket, "And this is the end of it. It has not")
+        socket.send_json({"type": "end"})
+        said = [message for _ in range(4) for message in until(socket, "done")[0]]
+        assert_closes(socket)
+    spoken = ["started", "utterance", "done"]
+    assert [m["type"] for m in said] == [*spoken, "done", *spoken, *spoken[:2], *spoken[1:]]
+    assert [m["usage"]["output_tokens"] for m in said if m["type"] == "done"] == [50, 0, 50, 100]
+
+
+def test_nothing_is_taken_after_the_end() -> None:
+    engines = StandIn()
+    with connection(engines) as socket:
+        socket.send_json(START)
+        say(socket, "This goes on forever and ever.")
+        socket.send_json({"type": "end"})
+        until(socket, "utterance")
+        for late in ({"type": "text", "text": "Too late."}, {"type": "flush"}, {"type": "end"}):
+            socket.send_json(late)
+            error = until(socket, "error")[0][-1]["error"]
+            assert error["param"] == ("text" if "text" in late else "type")
+            assert "after end" in error["message"]
+        socket.send_json({"type": "cancel"})  # forgets the end, too
+        until(socket, "cancelled")
+        say(socket, "Something else is said.")
+        socket.send_json({"type": "end"})
+        until(socket, "done")
+        assert_closes(socket)
+    assert engines.texts == ["This goes on forever and ever.", "Something else is said."]
+
+
+def test_flushes_that_wait_are_limited() -> None:
+    with connection(StandIn(), max_input_characters=30) as socket:
+        socket.send_json(START)
+        say(socket, "This goes on forever and ever.")
+        for _ in range(40):
+            socket.send_json({"type": "flush"})
+        assert until(socket, "error")[0][-1]["error"]["param"] == "type"
+
+
 def test_a_client_that_leaves_ends_the_work() -> None:
     engines = StandIn()
     with connection(engines) as socket:
@@ -288,6 +338,42 @@ def test_the_duration_is_limited_over_all_utterances(asked: dict[str, float], mo
         said, _ = until(socket, "done")
     assert said[-1]["finish_reason"] == "length"
     assert [e.call.max_seconds for e in engines.sent] == [3.0, pytest.approx(1.0, abs=0.01)]
+
+
+@pytest.mark.parametrize(("speed", "last"), [(1, "stop"), (2, "length")])
+def test_all_audio_of_a_connection_is_limited_as_it_is_heard(speed: int, last: str) -> None:
+    """Two sentences of two seconds are the whole of it, or fast ones and half of the next two."""
+    engines = StandIn()
+    with connection(engines, max_stream_seconds=3.0) as socket:
+        socket.send_json(START | {"speed": speed})
+        for _ in range(1 + speed):  # what was said before counts
+            say(socket, "One sentence is this. Another one is this. ")
+            socket.send_json({"type": "flush"})
+        said, audio = until(socket, "error")
+        assert_closes(socket, 1008)
+    assert [m["type"] for m in said[-2:]] == ["done", "error"]
+    assert said[-2]["finish_reason"] == last
+    assert said[-1]["error"]["code"] == "max_stream_seconds"
+    assert len(audio) / 2 / RATE == pytest.approx(3, abs=2)  # the stand-in does not cut
+
+
+def test_audio_is_not_sent_long_before_it_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allowance, "AHEAD_SECONDS", 3.5)
+    with connection(StandIn()) as socket:
+        socket.send_json(START)
+        say(socket, "One sentence is this. Another one is this. ")
+        socket.send_json({"type": "flush"})
+        began = time.monotonic()
+        until(socket, "done")
+        assert time.monotonic() - began > 0.5
+        say(socket, "Let us talk about it again, without an end. And")
+        socket.send_json({"type": "cancel"})
+        until(socket, "cancelled")
+        began = time.monotonic()
+        say(socket, "This is heard at once. ")
+        socket.send_json({"type": "flush"})
+        until(socket, "done")
+        assert time.monotonic() - began < 0.4
 
 
 def test_an_idle_connection_is_closed() -> None:
