@@ -19,6 +19,7 @@ from deployments.validation import INTEGRAL, Encodable, Whole, encodable
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 _MOST_MESSAGES = 1024
+_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 ChatAudioFormat = Literal["wav", "mp3", "flac", "opus", "aac", "pcm16"]
 
 
@@ -74,7 +75,7 @@ class AudioData(BaseModel):
 
     model_config = _STRICT
 
-    data: str = Field(min_length=1)
+    data: str = Field(min_length=1, json_schema_extra={"pattern": _BASE64})
     format: str = Field(min_length=1, max_length=16)
 
 
@@ -168,6 +169,9 @@ class AudioOptions(BaseModel):
         return "pcm" if self.format == "pcm16" else self.format
 
 
+_MODALITIES = Field(json_schema_extra={"uniqueItems": True, "contains": {"const": "text"}})
+
+
 class StreamOptions(BaseModel):
     """What a stream has beside the answer."""
 
@@ -197,7 +201,7 @@ class ChatBody(BaseModel):
 
     model: str
     messages: list[Message] = Field(min_length=1, max_length=_MOST_MESSAGES)
-    modalities: list[Literal["text", "audio"]] | None = None
+    modalities: Annotated[list[Literal["text", "audio"]], _MODALITIES] | None = None
     audio: AudioOptions | None = None
     max_completion_tokens: Annotated[int, Field(ge=1), INTEGRAL] | None = None
     max_tokens: Annotated[int, Field(ge=1), INTEGRAL] | None = None

@@ -40,10 +40,17 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 are in docs/api.md and not listed here."""
 
 
+def also(*media_types: str) -> dict[int | str, dict[str, Any]]:
+    """A successful answer: JSON, or what else there is where that is asked for."""
+    # Of events nothing is said: a schema would be one of all of them in a row.
+    content: dict[str, Any] = {media_type: {} for media_type in media_types}
+    return {200: {"description": "The answer.", "content": {"application/json": {}, **content}}}
+
+
 def audio() -> dict[int | str, dict[str, Any]]:
     """A successful answer: audio in one of the formats, or as events."""
     schema = {"schema": {"type": "string", "format": "binary"}}
-    content = dict.fromkeys((*_AUDIO_TYPES, MEDIA_TYPE), schema)
+    content = {**dict.fromkeys(_AUDIO_TYPES, schema), MEDIA_TYPE: {}}
     return {200: {"description": "The audio.", "content": content}}
 
 

@@ -17,7 +17,7 @@ from deployments.calls.answer_messages import AnswerCall, Answered, TextPiece
 from deployments.calls.conversing import Answer
 from deployments.chat.body import AudioOptions, ChatBody
 from deployments.chat.parts import parts_of, texts_of
-from deployments.front_end import sse
+from deployments.front_end import openapi, sse
 from deployments.front_end.errors import ApiError, refuse_fault
 from deployments.guards.audit import AuditRecord
 from deployments.models.catalog import Catalog
@@ -29,7 +29,11 @@ def router(catalog: Catalog) -> APIRouter:
     routes = APIRouter(tags=["chat"])
     limits = catalog.service
 
-    @routes.post("/v1/chat/completions", response_class=JSONResponse)
+    @routes.post(
+        "/v1/chat/completions",
+        response_class=JSONResponse,
+        responses=openapi.also(sse.MEDIA_TYPE),
+    )
     async def create_chat_completion(body: ChatBody, request: Request) -> Response:
         """Answers the last message."""
         model = catalog.model(body.model)

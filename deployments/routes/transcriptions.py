@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from deployments.calls.answer_messages import AnswerCall, CallPart, Clip, TextPiece
 from deployments.calls.conversing import Answer
 from deployments.calls.patience import patiently
-from deployments.front_end import sse
+from deployments.front_end import openapi, sse
 from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
 from deployments.models.catalog import Catalog, ServedModel
@@ -32,7 +32,11 @@ def router(catalog: Catalog) -> APIRouter:
     """The endpoint over one catalog."""
     routes = APIRouter(tags=["audio"])
 
-    @routes.post("/v1/audio/transcriptions", response_class=JSONResponse)
+    @routes.post(
+        "/v1/audio/transcriptions",
+        response_class=JSONResponse,
+        responses=openapi.also(*_MEDIA_TYPES.values(), sse.MEDIA_TYPE),
+    )
     async def create_transcription(
         form: Annotated[TranscriptionForm, Depends()], request: Request
     ) -> Response:

@@ -15,7 +15,7 @@ from deployments.front_end.errors import ApiError
 from deployments.models.catalog import Catalog, ServedModel
 from deployments.stores.voice_store import StoredVoice, TooManyVoices, VoiceExists
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _FIELDS = {"name", "audio_sample", "file", "consent"}
 _LEAST_SECONDS = 0.5
 _LONGEST_CONSENT = 512
@@ -44,7 +44,7 @@ def router(catalog: Catalog) -> APIRouter:
     @routes.post("")
     async def create_voice(
         request: Request,
-        name: Annotated[str, Form(min_length=1)],
+        name: Annotated[str, Form(min_length=1, json_schema_extra={"pattern": _NAME})],
         audio_sample: Annotated[UploadFile | None, File()] = None,
         file: Annotated[UploadFile | None, File()] = None,
         consent: Annotated[str | None, Form(max_length=_LONGEST_CONSENT)] = None,
@@ -113,7 +113,7 @@ def _cloning(catalog: Catalog) -> list[ServedModel]:
 
 
 def _check_name(name: str, catalog: Catalog) -> None:
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         raise ApiError(
             400,
             "name: must be 1 to 64 letters, digits, dots, dashes and underscores, the first of "

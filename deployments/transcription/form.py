@@ -12,6 +12,7 @@ from deployments.front_end.errors import ApiError
 Format = Literal["json", "text", "srt", "verbose_json", "vtt"]
 _STREAMED: tuple[Format, ...] = ("json", "text")
 _GRANULARITIES = "timestamp_granularities[]"
+_REFUSED = {"maxLength": 0}  # for programs; people are told why
 _FIELDS = frozenset(
     {
         *("file", "model", "language", "prompt", "response_format", "temperature", "stream"),
@@ -30,8 +31,8 @@ class TranscriptionForm:
         timestamp_granularities: Annotated[
             list[Literal["word", "segment"]], Form(alias=_GRANULARITIES, default_factory=list)
         ],
-        language: Annotated[str, Form()] = "",
-        prompt: Annotated[str, Form()] = "",
+        language: Annotated[str, Form(json_schema_extra=_REFUSED)] = "",
+        prompt: Annotated[str, Form(json_schema_extra=_REFUSED)] = "",
         response_format: Annotated[Format, Form()] = "json",
         temperature: Annotated[float, Form(ge=0, le=1, allow_inf_nan=False)] = 0.0,
         stream: Annotated[bool, Form()] = False,

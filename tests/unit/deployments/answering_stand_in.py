@@ -75,9 +75,13 @@ class Front:
     lacks its audio encoder."""
 
     def __init__(
-        self, store: Path, events: Script = SPOKEN, guards: Guards | None = None, **service: Any
+        self,
+        store: Path,
+        events: Script | StandIn = SPOKEN,
+        guards: Guards | None = None,
+        **service: Any,
     ) -> None:
-        self.engines = StandIn(events)
+        self.engines = events if isinstance(events, StandIn) else StandIn(events)
         models = []
         for name, family in (
             ("demo", "demo"),
@@ -93,9 +97,8 @@ class Front:
             )
             models.append(ServedModel(card, self.engines, self.engines))
         self.catalog = Catalog(models, ServiceSettings(store=str(store), **service), created=1)
-        transport = httpx.ASGITransport(
-            create_app(self.catalog, guards), raise_app_exceptions=False
-        )
+        self.app = create_app(self.catalog, guards)
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         self.http = httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
     @property

@@ -49,9 +49,11 @@ def front(tmp_path: Path) -> Front:
     return Front(tmp_path / "store")
 
 
-async def ask(front: Front, model: str = "dialogue", **fields: Any) -> httpx.Response:
+async def ask(
+    front: Front, model: str = "dialogue", headers: Any = None, **fields: Any
+) -> httpx.Response:
     body = {"model": model, "messages": HELLO, **fields}
-    return await front.http.post(URL, json=body)
+    return await front.http.post(URL, json=body, headers=headers)
 
 
 async def test_text(tmp_path: Path) -> None:
@@ -77,6 +79,11 @@ async def test_text(tmp_path: Path) -> None:
     assert (call.task, call.output, call.max_tokens) == ("conversation", "text", 50)
     assert (call.seed, call.temperature, call.top_k, call.top_p) == (3, 0.5, 4, 0.9)
     assert [(p.role, p.content, p.value) for p in call.parts] == [("user", "text", "Hello.")]
+
+
+async def test_guidance_and_the_class_reach_the_replica(front: Front) -> None:
+    await ask(front, **AUDIO, cfg_scale=2.5, headers={"x-priority-class": "batch"})
+    assert (front.call.cfg_scale, front.call.priority) == (2.5, "batch")
 
 
 async def test_audio_and_a_later_turn_that_refers_to_it(front: Front) -> None:

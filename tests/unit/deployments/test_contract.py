@@ -3,6 +3,7 @@
 import base64
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,7 +17,12 @@ from deployments.calls.messages import (
     SpeechCall,
     Utterance,
 )
+from deployments.front_end.ingress import create_app
+from deployments.models.catalog import Catalog
+from deployments.stores.voice_store import StoredVoice
 from deployments.text.english import normalize
+from tests.unit.deployments.answering_stand_in import CODES, Front, tone
+from tests.unit.deployments.answering_stand_in import wav as recording
 from tests.unit.deployments.speaking_stand_in import (
     CARD,
     FIRST,
@@ -161,11 +167,39 @@ async def test_events_that_break_off_end_with_the_error() -> None:
 
 
 @pytest.mark.parametrize("speed", [0.25, 0.5, 2.0, 4.0])
-async def test_speed_changes_the_duration(speed: float) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_speed_changes_the_duration(speed: float, stream: bool) -> None:
     async with client(StandIn()) as http:
-        response = await http.post("/v1/audio/speech", json=WAV | {"speed": speed})
+        response = await http.post(
+            "/v1/audio/speech", json=WAV | {"speed": speed, "stream": stream}
+        )
     samples = (len(response.content) - wav.HEADER_BYTES) // 2
     assert samples == round(len(PCM) // 2 / speed)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_sample_rate_is_the_one_that_is_asked_for(stream: bool) -> None:
+    asked = WAV | {"sample_rate": 48_000, "stream": stream}
+    async with client(StandIn()) as http:
+        response = await http.post("/v1/audio/speech", json=asked)
+    assert response.headers["x-sample-rate"] == "48000"
+    assert int.from_bytes(response.content[24:28], "little") == 48_000
+    assert len(response.content) - wav.HEADER_BYTES == 3 * len(PCM)
+
+
+async def test_a_recorded_voice_reaches_the_replica(tmp_path: Path) -> None:
+    front = Front(tmp_path / "store")
+    front.catalog.voices.store.add(StoredVoice("ada", 1, None), recording(tone(1)))
+    engines = StandIn()
+    model = replace(front.catalog.model("opuslm"), engines=engines)
+    catalog = Catalog([model], front.catalog.service, created=1)
+    transport = httpx.ASGITransport(create_app(catalog))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        response = await http.post("/v1/audio/speech", json=body(model="opuslm", voice="ada"))
+    assert response.status_code == 200
+    [call] = engines.calls
+    assert call.speaker is not None
+    assert call.speaker.tolist() == CODES.tolist()
 
 
 async def test_a_client_that_streams_gets_a_stream_unless_it_says_otherwise() -> None:
@@ -190,7 +224,7 @@ async def test_every_field_reaches_the_replica() -> None:
         await http.post(
             "/v1/audio/speech",
             json=body(**fields, max_duration_seconds=1.5),
-            headers={"x-request-id": "mine-1"},
+            headers={"x-request-id": "mine-1", "x-priority-class": "batch"},
         )
         await http.post(
             "/v1/audio/speech",
@@ -198,7 +232,8 @@ async def test_every_field_reaches_the_replica() -> None:
             headers={"x-request-id": "not sane"},
         )
     first, second = engines.calls
-    assert first == SpeechCall("mine-1", HELLO, "rms", **fields, max_seconds=1.5)
+    asked = SpeechCall("mine-1", HELLO, "rms", **fields, max_seconds=1.5, priority="batch")
+    assert first == asked
     assert second.request_id.isalnum()
     # What is not said is left to the model, but for the length, which the service bounds.
     assert second == SpeechCall(second.request_id, HELLO, "slt", max_seconds=600)

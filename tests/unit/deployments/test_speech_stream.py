@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from deployments.models.card import ModelCard
 from deployments.models.catalog import Catalog, ServedModel
 from deployments.settings import ServiceSettings
 from deployments.speech import allowance
+from deployments.stores.voice_store import StoredVoice
+from tests.unit.deployments.answering_stand_in import CODES, Front, tone, wav
 from tests.unit.deployments.guarded_app import InProcess
 
 RATE = 24_000
@@ -179,8 +182,9 @@ def test_cancel_stops_at_once_and_the_conversation_goes_on() -> None:
         until(socket, "cancelled")
         say(socket, "Something else is said.")
         socket.send_json({"type": "end"})
-        said, _ = until(socket, "done")
+        said, audio = until(socket, "done")
     assert [m["type"] for m in said] == ["started", "utterance", "done"]
+    assert len(audio) == 2 * 2 * RATE  # all of it of the second
     assert engines.texts == ["This goes on forever and ever.", "Something else is said."]
     assert [e.cancelled for e in engines.sent] == [True, False]
 
@@ -231,6 +235,28 @@ def test_flushes_that_wait_are_limited() -> None:
         for _ in range(40):
             socket.send_json({"type": "flush"})
         assert until(socket, "error")[0][-1]["error"]["param"] == "type"
+
+
+def test_a_recorded_voice_and_the_class_reach_the_replica(tmp_path: Path) -> None:
+    front = Front(tmp_path / "store")
+    front.catalog.voices.store.add(StoredVoice("ada", 1, None), wav(tone(1)))
+    engines = StandIn()
+    model = replace(front.catalog.model("opuslm"), engines=engines)
+    catalog = Catalog([model], front.catalog.service, created=1)
+    headers = {"x-priority-class": "batch"}
+    with (
+        TestClient(create_app(catalog)) as http,
+        http.websocket_connect(LOCAL, headers=headers) as socket,
+    ):
+        socket.send_json(START | {"model": "opuslm", "voice": "ada"})
+        say(socket, "Hello there.")
+        socket.send_json({"type": "end"})
+        until(socket, "done")
+        assert_closes(socket)
+    [sent] = engines.sent
+    assert sent.call.speaker is not None
+    assert sent.call.speaker.tolist() == CODES.tolist()
+    assert (sent.call.voice, sent.call.priority) == ("ada", "batch")
 
 
 def test_a_client_that_leaves_ends_the_work() -> None:

@@ -59,6 +59,12 @@ async def test_json(front: Front) -> None:
     assert 2 * RATE <= len(part.value.samples) <= 2.5 * RATE
 
 
+async def test_temperature_and_the_class_reach_the_replica(front: Front) -> None:
+    front.http.headers["x-priority-class"] = "batch"
+    await send(front, temperature=0.5)
+    assert {(c.temperature, c.priority) for c in front.engines.calls} == {(0.5, "batch")}
+
+
 async def test_text_and_subtitles(front: Front) -> None:
     text = await send(front, response_format="text")
     assert text.text == "Good morning. Good morning.\n"
