@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from engine_adapter.id_ranges import Stream, TextRange
 from engine_adapter.layout import Layout, Role, Segment
 from engine_adapter.sampling_defaults import SamplingDefaults
 from engine_adapter.spec import (
     INSTRUCTIONS_SLOT,
     TEXT_SLOT,
     VOICE_SLOT,
-    Stream,
     StreamSpec,
-    TextRange,
 )
 
 
@@ -86,7 +85,7 @@ def _opuslm() -> StreamSpec:
             "audio": (eos, plain_tts, text_bpe, TEXT_SLOT, *_SEGMENT_PAD),
             "text": (eos, textlm, TEXT_SLOT),
         },
-        sampling={"text": SamplingDefaults(1.0, 20, 0.8), "audio": SamplingDefaults(0.8, 30)},
+        sampling={"text": SamplingDefaults(1.0, 20), "audio": SamplingDefaults(0.8, 30)},
         transcription=Layout(
             begin=(eos, asr),
             segments=(Segment("user", "audio", (codec_ssl,), ends=(codec_ssl,), drain=_DRAIN),),
@@ -134,7 +133,7 @@ def _opuslm_dialogue() -> StreamSpec:
             "text": (eos, text_dialogue, *user_turn, *answer),
             "text+audio": (eos, audio_dialogue, *user_turn, *answer),
         },
-        sampling={"text": SamplingDefaults(1.0, 20, 0.8), "audio": SamplingDefaults(0.8, 30)},
+        sampling={"text": SamplingDefaults(1.0, 20), "audio": SamplingDefaults(0.8, 30)},
         conversation=Layout(
             begin=(eos, audio_dialogue),
             silent_begin=(eos, text_dialogue),

@@ -26,8 +26,9 @@ from engine_adapter.checkpoint import (
     CheckpointError,
 )
 from engine_adapter.conversion.shards import SHARD_BYTES, Entry, write_shards
+from engine_adapter.id_ranges import Stream, TextRange
 from engine_adapter.sampling_defaults import SamplingDefaults
-from engine_adapter.spec import TEXT_SLOT, Stream, StreamSpec, TextRange
+from engine_adapter.spec import TEXT_SLOT, StreamSpec
 
 CHANNELS, CODES = 8, 1024
 TEXT_VOCABULARY, FIRST_SPEECH_ID = 152697, 151665  # channel 0: text, its codes, marks

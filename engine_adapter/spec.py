@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from engine_adapter.encoder_files import audio_encoder_fault, encoder_fault
+from engine_adapter.id_ranges import Stream, TextRange
 from engine_adapter.layout import Layout, Segment
 from engine_adapter.sampling_defaults import SamplingDefaults
 
 Output = Literal["audio", "text", "text+audio"]
+SpeechOutput = Literal["audio", "text+audio"]
 OUTPUTS: tuple[Output, ...] = ("audio", "text", "text+audio")
 Ability = Literal[
     "speaks", "converses", "transcribes", "clones", "understands_audio", "takes_instructions"
@@ -32,36 +34,6 @@ SPEC_FILE = "speech.json"
 
 class SpecError(ValueError):
     """A stream spec contradicts itself."""
-
-
-@dataclass(frozen=True)
-class Stream:
-    """One codec stream: code ``c`` is the id ``first_id + c``, for ``0 <= c < size``."""
-
-    first_id: int
-    size: int
-    pad_id: int
-    delay: int
-
-    @property
-    def end(self) -> int:
-        """One past the last code's id."""
-        return self.first_id + self.size
-
-
-@dataclass(frozen=True)
-class TextRange:
-    """The text vocabulary on stream 0: tokenizer id ``i`` is ``first_id + i``."""
-
-    first_id: int
-    size: int
-    end_ids: tuple[int, ...]
-    min_tokens: int = 1
-
-    @property
-    def end(self) -> int:
-        """One past the last text id."""
-        return self.first_id + self.size
 
 
 @dataclass(frozen=True)
@@ -91,8 +63,11 @@ class StreamSpec:
         codec_first_stream: streams below it carry no codec code (OpusLM's SSL stream).
         prompts: per output, the ids of a plain request, with ``"text"`` for its text and,
             in families with voices, ``"voice"`` for its voice.
-        instructed: the ids of a request for audio with instructions, with ``"instructions"`` and
+        speech_output: what a request for speech writes. Text comes first, a plan of the audio, and
+            is not spoken.
+        instructed: the ids of a request for speech with instructions, with ``"instructions"`` and
             ``"text"`` for what it brings; empty for families that take none.
+        instructions: of a request for speech that brings none; empty: it has none.
         voices: by name, the ids on stream 0 that ask for a voice. A request that names
             none has the first.
         utterance_characters: the longest text that the model speaks well at once; a longer one
@@ -121,7 +96,9 @@ class StreamSpec:
     unconditional_prompt: tuple[int, ...] = ()
     cfg_scale: float = 1.0
     codec_first_stream: int = 0
+    speech_output: SpeechOutput = "audio"
     instructed: tuple[int | str, ...] = ()
+    instructions: str = ""
     voices: dict[str, tuple[int, ...]] = field(default_factory=dict)
     utterance_characters: int | None = None
     conversation: Layout | None = None
@@ -130,7 +107,8 @@ class StreamSpec:
 
     def __post_init__(self) -> None:
         types = get_type_hints(type(self))
-        for name in ("boundary", "head_bias", "pad_embedding", "unconditional"):
+        rules = ("boundary", "head_bias", "pad_embedding", "unconditional", "speech_output")
+        for name in rules:
             if (value := getattr(self, name)) not in get_args(types[name]):
                 raise SpecError(f"{name}: {value!r} is not one of {get_args(types[name])}")
         if not self.streams or self.streams[0].delay != 0:
@@ -169,8 +147,12 @@ class StreamSpec:
             for modality in output.split("+"):
                 if modality not in self.sampling:
                     raise SpecError(f"sampling: {modality!r} has no defaults")
+        if "audio" in self.prompts and self.speech_output not in self.prompts:
+            raise SpecError(f"speech_output: prompts have no {self.speech_output!r}")
 
     def _check_instructed(self) -> None:
+        if not isinstance(self.instructions, str) or (self.instructions and not self.instructed):
+            raise SpecError("instructions: are a text, and instructed has their place")
         if not self.instructed:
             return
         slots = sorted(item for item in self.instructed if isinstance(item, str))
@@ -243,9 +225,9 @@ class StreamSpec:
         ):
             raise SpecError("transcription needs the user's audio and answers text")
         if self.cloning is not None and (
-            self.cloning.speaker is None or "audio" not in self.cloning.answers
+            self.cloning.speaker is None or self.speech_output not in self.cloning.answers
         ):
-            raise SpecError("cloning needs a speaker and answers audio")
+            raise SpecError(f"cloning needs a speaker and answers {self.speech_output}")
 
     @property
     def layouts(self) -> tuple[Layout, ...]:

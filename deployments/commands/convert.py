@@ -27,6 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--config", type=Path, help="OpusLM's config.yaml; default: beside the checkpoint"
     )
     parser.add_argument(
+        "--inference-config",
+        type=Path,
+        help="Bagpiper's inference.yaml; default: beside the checkpoint, or the pretrained one's",
+    )
+    parser.add_argument(
         "--backbone-config",
         type=Path,
         help="config.json of the backbone; default: the published one's",
@@ -60,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
         checkpoint=options.checkpoint,
         dtype=None if options.dtype is None else getattr(torch, options.dtype),
         training_config=options.config,
+        inference_config=options.inference_config,
         backbone_config=options.backbone_config,
         audio_config=options.audio_config,
         codec_config=options.codec_config,
@@ -96,11 +102,15 @@ def _check_audio_models(request: Request, conversion: Conversion) -> None:
 def _write(conversion: Conversion, out: Path) -> None:
     from tqdm import tqdm
 
+    from deployments.models.report import SPEECH
+
     size = conversion.weight_bytes
     with tqdm(total=size, unit="B", unit_scale=True, disable=None) as progress:
         missing = conversion.write(out, progress.update)
     parts = conversion.plan.parts
     print(f"{out}: {sum(map(len, parts.values()))} tensors, {size / 1e9:.2f} GB")
+    speech = SPEECH[conversion.spec.speech_output]
+    print(f"speech: {speech}; guidance {conversion.spec.cfg_scale:g}")
     for reason, names in conversion.plan.dropped.items():
         print(f"left out: {len(names)} tensors: {reason}")
     for part in missing:

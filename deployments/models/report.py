@@ -27,6 +27,8 @@ from vocoder_service.codec import Codec, load_codec
 from vocoder_service.ssl_units import SslTokenizer
 
 _WIDTH = 15
+SPEECH = {"audio": "audio", "text+audio": "text, which is not spoken, then audio"}
+"""In words, what a request for speech writes."""
 _PARTS = ("codec", "ssl", "audio_encoder", "tokenizer")
 
 
@@ -73,6 +75,7 @@ def report(directory: Path) -> dict[str, Any]:
         "family": spec.family,
         "abilities": list(spec.abilities_in(directory)),
         "writes": list(spec.outputs),
+        "speech": spec.speech_output if "audio" in spec.outputs else None,
         "backbone": {
             "architecture": config.get("backbone_architecture"),
             "layers": config.get("num_hidden_layers"),
@@ -122,6 +125,7 @@ def as_text(found: Mapping[str, Any]) -> str:
             f"{vocabulary['ids']} ids" + (f", text {text[0]}..{text[1] - 1}" if text else ""),
         ),
         *((name.replace("_", " "), _facts(found[name])) for name in _PARTS if found[name]),
+        *((("speech", SPEECH[found["speech"]]),) if found["speech"] else ()),
         ("voices", ", ".join(found["voices"]) or "none of its own"),
         ("guidance", f"scale {found['defaults']['cfg_scale']:g} where a request does not say"),
         *((f"{kind} sampling", _facts(values)) for kind, values in defaults.items()),

@@ -117,24 +117,6 @@ class Answerer:
         with self.clips.clip(len(samples) / self._codec.sample_rate, trace):
             return await self._vocoder.encode.remote(samples)
 
-    def cloning_prompt(self, text: str, speaker: Codes) -> list[list[int]]:
-        """The prompt of a text to be spoken with a recorded voice.
-
-        Args:
-            speaker: codes ``[frames, streams]`` of the recording.
-
-        Raises:
-            RequestError: the family does not clone, or the codes are not its own.
-        """
-        layout = self._engine.spec.cloning
-        if layout is None:
-            raise RequestError("voice", f"{self._engine.spec.family} clones no voices")
-        words = self._engine.tokenizer.encode(text)
-        parts = conversation.cloning_parts(layout, words, speaker)
-        prompt = conversation.prompt(self._engine.spec, layout, "audio", parts)
-        rows: list[list[int]] = prompt.rows.tolist()
-        return rows
-
     def _require_room(self, call: AnswerCall) -> None:
         """Before anything is encoded, which takes time and memory.
 

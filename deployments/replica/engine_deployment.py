@@ -43,14 +43,13 @@ from deployments.replica.answering import Answerer
 from deployments.replica.callers import Callers
 from deployments.replica.gate import Gate, Pace, Visit
 from deployments.replica.narration import Narrator, utterance_seed
+from deployments.replica.utterance_requests import utterance_request
 from deployments.replica.vocoding import Vocoding
 from deployments.settings import ModelSettings, TracingSettings
-from engine_adapter.instructed import instructed_prompt
 from engine_adapter.request import (
     EngineUnavailable,
     RequestError,
     ResolvedRequest,
-    SpeechRequest,
     resolve_seed,
 )
 
@@ -300,31 +299,19 @@ class EngineReplica:
         Raises:
             RequestError: one cannot be spoken as it is asked.
         """
+        spec, tokenizer = self._engine.spec, self._engine.tokenizer
         return [
             self._engine.prepare(
-                self._request(call, utterance.text, utterance_seed(seed, call.first_index + index))
+                utterance_request(
+                    spec,
+                    tokenizer,
+                    call,
+                    utterance.text,
+                    utterance_seed(seed, call.first_index + index),
+                )
             )
             for index, utterance in enumerate(call.utterances)
         ]
-
-    def _request(self, call: SpeechCall, text: str, seed: int) -> SpeechRequest:
-        spoken: dict[str, Any] = {"text": text}
-        if call.speaker is not None:
-            spoken = {"prompt_ids": self._answerer.cloning_prompt(text, call.speaker)}
-        elif call.instructions is not None:
-            encode = self._engine.tokenizer.encode
-            prompt = instructed_prompt(self._engine.spec, encode(call.instructions), encode(text))
-            spoken = {"prompt_ids": prompt}
-        elif self._engine.spec.voices:
-            spoken["voice"] = call.voice
-        return SpeechRequest(
-            **spoken,
-            cfg_scale=call.cfg_scale,
-            seed=seed,
-            temperature=call.temperature,
-            top_k=call.top_k,
-            top_p=call.top_p,
-        )
 
     def _frames(self, seconds: float | None) -> int | None:
         if seconds is None:

@@ -19,6 +19,7 @@ from engine_adapter.conversion.backbones import BACKBONES, measured, served_conf
 from engine_adapter.conversion.errors import ConversionError, shortened
 from engine_adapter.conversion.formats import FORMATS, HEAD, Format, Part, Shapes, looks_like
 from engine_adapter.conversion.plan import Plan
+from engine_adapter.conversion.recipe import read_recipe, speaking
 from engine_adapter.conversion.shards import SHARD_BYTES, WRITABLE, Entry, write_shards
 from engine_adapter.conversion.source import TorchCheckpoint
 from engine_adapter.conversion.staging import check_is_free, staged
@@ -48,6 +49,7 @@ class Request:
         checkpoint: the official file.
         dtype: of floating-point weights, the codec's excepted; None: as they are.
         training_config: OpusLM's ``config.yaml``; None: the one beside the checkpoint.
+        inference_config: Bagpiper's ``inference.yaml``; None: see ``read_recipe``.
         backbone_config: a Hugging Face ``config.json``; None: the published backbone's.
         audio_config: the audio encoder's; None: Qwen3-Omni's.
         codec_config: of the codec within the checkpoint; None: the published X-Codec's.
@@ -60,6 +62,7 @@ class Request:
     checkpoint: Path
     dtype: torch.dtype | None = None
     training_config: Path | None = None
+    inference_config: Path | None = None
     backbone_config: Path | None = None
     audio_config: Path | None = None
     codec_config: Path | None = None
@@ -95,7 +98,7 @@ class Conversion:
         Raises:
             ConversionError: something is missing, damaged, or does not fit.
         """
-        layout, spec = FORMATS[request.family], FAMILIES[request.family]
+        layout, spec = FORMATS[request.family], _spec(request)
         copies = _copies(request)
         source = TorchCheckpoint(request.checkpoint)
         try:
@@ -161,6 +164,20 @@ class Conversion:
         return entries
 
 
+def _spec(request: Request) -> StreamSpec:
+    """Of the family, as this checkpoint is asked for speech."""
+    spec, names = FAMILIES[request.family], FORMATS[request.family].recipes
+    given = request.inference_config
+    if not names:
+        if given is not None:
+            raise ConversionError(f"--inference-config: {request.family} has none")
+        return spec
+    try:
+        return speaking(spec, read_recipe(given, request.checkpoint, names))
+    except ConversionError as error:
+        raise ConversionError(f"{given or names[0]}: {error}") from error
+
+
 def _check_family(family: str, layout: Format, spec: StreamSpec, source: TorchCheckpoint) -> None:
     official = source.shapes
     found = looks_like(official)
@@ -182,9 +199,10 @@ def _fit_rows(layout: Format, spec: StreamSpec, source: TorchCheckpoint) -> None
         if rule is not None and rule.per_stream and tensor.shape:
             source.tensors[name] = tensor.rows(0, spec.num_streams)
     head = layout.official_name("model", HEAD)
-    if layout.codec_head in source.tensors and head in source.tensors:
+    own = next((name for name in layout.codec_heads if name in source.tensors), None)
+    if own is not None and head in source.tensors:
         first = spec.streams[spec.codec_first_stream].first_id
-        source.replace_rows(head, first, layout.codec_head)
+        source.replace_rows(head, first, own)
 
 
 def _training_config(request: Request, layout: Format, spec: StreamSpec) -> Mapping[str, Any]:

@@ -47,16 +47,20 @@ class Format:
     Attributes:
         rules: the first that is about a tensor holds.
         embedding: official name of the embedding of all ids.
-        codec_head: official name of a head of its own for the codec's ids, which some
-            checkpoints have; its rows take the place of theirs in the head of all ids.
+        codec_heads: official names of a head of its own for the codec's ids, which some
+            checkpoints have; the rows of the first there is take the place of theirs in the head
+            of all ids.
         token_names: for families with a ``config.yaml``: what the ids that the family's spec
             uses are called in its ``token_list``.
+        recipes: for families whose checkpoints are asked for speech in different ways: names of
+            the file beside them that tells how.
     """
 
     rules: tuple[Rule, ...]
     embedding: str
-    codec_head: str | None = None
+    codec_heads: tuple[str, ...] = ()
     token_names: Mapping[int, str] = field(default_factory=dict)
+    recipes: tuple[str, ...] = ()
 
     def rule_for(self, name: str) -> Rule | None:
         """The rule about a tensor, if there is one."""
@@ -84,6 +88,7 @@ _BAGPIPER = Format(
         Rule("vocab_weight", None, reason="weights of the training loss"),
     ),
     embedding="model.embed_tokens.weight",
+    recipes=("inference.yaml", "inference_audio.yaml"),
 )
 
 _OPUSLM_RULES = (
@@ -93,6 +98,8 @@ _OPUSLM_RULES = (
     Rule("corelm.head_emb.weight", "model", STREAM_EMBEDDING, per_stream=True),
     Rule("criterion.", None, reason="part of the training loss"),
 )
+# The loss has the head, too; what ESPnet merges into the head of all ids is deleted in the model.
+_CODEC_HEADS = ("corelm.aux_lm_head.weight", "criterion.aux_lm_head.weight")
 _OPUSLM_TOKENS = {
     0: "<pad>",
     5: "<sos/eos>",
@@ -106,7 +113,7 @@ FORMATS: dict[str, Format] = {
     "opuslm": Format(
         _OPUSLM_RULES,
         "corelm.emb.weight",
-        "corelm.aux_lm_head.weight",
+        _CODEC_HEADS,
         {
             **_OPUSLM_TOKENS,
             64: "<textlm_task>",
@@ -118,7 +125,7 @@ FORMATS: dict[str, Format] = {
     "opuslm-dialogue": Format(
         _OPUSLM_RULES,
         "corelm.emb.weight",
-        "corelm.aux_lm_head.weight",
+        _CODEC_HEADS,
         {
             **_OPUSLM_TOKENS,
             8: "<system_prompt>",

@@ -25,6 +25,15 @@ def read_training_config(path: Path) -> dict[str, Any]:
         raise ConversionError(
             f"{path}: no such file; it is published beside the checkpoint, and --config names it"
         )
+    return read_yaml(path)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """
+    Raises:
+        ConversionError: the file is no YAML mapping.
+        OSError: it cannot be read.
+    """
     try:
         config = yaml.load(path.read_text(), Loader=_LOADER)
     except OSError:
@@ -63,6 +72,10 @@ def differences(config: Mapping[str, Any], spec: StreamSpec, layout: Format) -> 
     streams = config.get("codec_token_per_frame", spec.num_streams)
     if streams != spec.num_streams:
         found.append(f"codec_token_per_frame is {streams}, not {spec.num_streams}")
+    voice = None if spec.cloning is None else spec.cloning.speaker
+    if voice is not None and config.get("speaker_prompt_length", voice.frames) != voice.frames:
+        length = config["speaker_prompt_length"]
+        found.append(f"speaker_prompt_length is {length}, not {voice.frames}")
     return found
 
 

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from deployments.calls.messages import SpeechCall, Utterance
 from deployments.cli import main
+from deployments.replica.utterance_requests import utterance_request
 from engine_adapter.conversation import Part, prompt
 from engine_adapter.layout import Content, Role
 from engine_adapter.spec import Output
@@ -25,20 +27,20 @@ from tests.engine.harness import (
     check,
     requests_of,
 )
-from tests.official.bagpiper import write_bagpiper
+from tests.official.bagpiper import write_bagpiper_tts
 from tests.official.checkpoint import HIDDEN, OfficialCheckpoint
 from tests.official.opuslm import write_opuslm
 from tests.official.opuslm_dialogue import write_opuslm_dialogue
 from tests.official.reading import heard, official_model
 from tests.reference import conversation as by_hand
-from tests.reference.generate import Reference, ReferenceRequest
+from tests.reference.generate import Reference, ReferenceRequest, text_prompt
 from tests.reference.requests import Case, required_margin, stable_requests
 from vocoder_service.audio_tower import AudioTower
 
 pytestmark = pytest.mark.engine
 
 WRITERS: tuple[Callable[[Path], OfficialCheckpoint], ...] = (
-    write_bagpiper,
+    write_bagpiper_tts,
     write_opuslm,
     write_opuslm_dialogue,
 )
@@ -79,6 +81,26 @@ def test_ids_equal_those_of_the_official_file(converted: Converted) -> None:
     assert {case.request.output for case in cases} == set(reference.spec.prompts)
     assert any(case.result.finish_reason == "stop" for case in cases)
     converted.harness.counters()
+
+
+def test_speech_equals_that_of_the_official_file(converted: Converted) -> None:
+    """Of a text alone, as the checkpoint is published to be asked for it: Bagpiper plans in text,
+    and its audio is guided."""
+    reference = Reference(official_model(converted.checkpoint), max_model_len=MAX_MODEL_LEN)
+    engine, spec = converted.harness.engine, reference.spec
+    assert spec.text is not None
+    text = "Who is it?"
+    rows = text_prompt(spec, spec.speech_output, [spec.text.first_id + b for b in text.encode()])
+    for seed in range(40):
+        asked = ReferenceRequest(rows, output=spec.speech_output, seed=seed)
+        expected = reference.generate(asked)
+        if expected.margin >= required_margin(expected.cfg_scale, THRESHOLD):
+            break
+    call = SpeechCall("r", (Utterance(text),), voice="default")
+    request = utterance_request(engine.spec, engine.tokenizer, call, text, seed)
+    check([Case(asked, expected)], converted.harness.run(converted.harness.together([request])))
+    if converted.checkpoint.family == "bagpiper":
+        assert (expected.cfg_scale, len(expected.text_ids) > 0) == (3, True)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from vocoder_service.tiny import make_tiny_xcodec
 VOCABULARY = 256 + 151936 + 8 * 1025
 STREAMS = 8
 _EOS, _EOT = 2, 3
+INFERENCE = "inference.yaml"
 AUDIO = {
     "num_mel_bins": 128,
     "d_model": 32,
@@ -39,6 +40,18 @@ AUDIO = {
     "n_window_infer": 800,
     "conv_chunksize": 500,
 }
+
+
+def write_bagpiper_tts(folder: Path, seed: int = 0) -> OfficialCheckpoint:
+    """Writes one that plans before it speaks: ``inference.yaml`` lies beside it."""
+    (folder / INFERENCE).write_text(
+        "dtype: bfloat16\n"
+        "num_hypo: 1\n"
+        'enforce_modality: ["text", "audio"]\n'
+        "text: {temperature: 0.6, topk: 20, cfg: 1, max_step: 2048}\n"
+        "audio: {temperature: 0.8, topk: 20, cfg: 3, max_step: 2048}\n"
+    )
+    return write_bagpiper(folder, seed)
 
 
 def write_bagpiper(folder: Path, seed: int = 0) -> OfficialCheckpoint:

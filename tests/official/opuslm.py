@@ -117,6 +117,7 @@ def write_yaml(
     lines = [
         f"token_bias: {json.dumps(bias)}",
         f"codec_token_per_frame: {STREAMS}",
+        "speaker_prompt_length: 500",
         f'transformer_conf: {{"n_ctx": {positions}, "hf_model_tag": "some/backbone"}}',
         "token_list:",
         *(f"- {json.dumps(name)}" for name in names),

@@ -14,9 +14,10 @@ from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
 from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import Qwen3OmniMoeAudioEncoder
 
 from engine_adapter.checkpoint import STREAM_EMBEDDING
-from engine_adapter.families import FAMILIES
-from tests.official.bagpiper import AUDIO
+from engine_adapter.spec import StreamSpec
+from tests.official.bagpiper import AUDIO, INFERENCE
 from tests.official.checkpoint import OfficialCheckpoint
+from tests.official.published import BAGPIPER_TTS, PUBLISHED
 from tests.reference.log_mel import log_mel
 from tests.reference.model import Model
 
@@ -26,11 +27,18 @@ def official_model(checkpoint: OfficialCheckpoint) -> Model:
     state = torch.load(checkpoint.file, weights_only=True)
     state = state.get("module", state)
     tensors = _bagpiper(state) if checkpoint.family == "bagpiper" else _opuslm(state)
-    spec = FAMILIES[checkpoint.family]
+    spec = official_spec(checkpoint)
     config = json.loads(checkpoint.backbone_config.read_text())
     rope = {"rope_type": "default", "rope_theta": config.pop("rope_theta")}
     config |= {"vocab_size": spec.vocab_size, "rope_parameters": rope}
     return Model.of(spec, config, tensors)
+
+
+def official_spec(checkpoint: OfficialCheckpoint) -> StreamSpec:
+    """What is published of it beside its tensors."""
+    if (checkpoint.file.parent / INFERENCE).is_file():
+        return BAGPIPER_TTS
+    return PUBLISHED[checkpoint.family]
 
 
 @torch.inference_mode()

@@ -13,10 +13,10 @@ from safetensors.torch import load_file
 
 from deployments.cli import main
 from engine_adapter.checkpoint import STREAM_EMBEDDING, ModelDirectory
-from engine_adapter.families import FAMILIES
 from tests.official.bagpiper import write_bagpiper
 from tests.official.opuslm import write_opuslm, write_yaml
 from tests.official.opuslm_dialogue import write_opuslm_dialogue
+from tests.official.reading import official_spec
 from tests.unit.conversion.commands import (
     Official,
     Refusal,
@@ -36,7 +36,7 @@ def test_every_tensor_arrives_as_it_was(writer: Writer, official: Official, tmp_
     checkpoint = official(writer)
     assert main([*checkpoint.arguments, "--out", str(tmp_path / "out")]) == 0
     model = ModelDirectory.open(tmp_path / "out")
-    assert model.spec == FAMILIES[checkpoint.family]
+    assert model.spec == official_spec(checkpoint)
     state = torch.load(checkpoint.file, weights_only=True)
     state = state.get("module", state)
     served = dict(model.tensors())
@@ -159,15 +159,17 @@ def test_tensors_in_any_order_of_storage(official: Official, tmp_path: Path) -> 
     assert torch.equal(model.tensor(norm.removeprefix("corelm.decoders.")), state[norm])
 
 
+@pytest.mark.parametrize("parts", [("corelm", "criterion"), ("corelm",), ("criterion",)])
 def test_a_head_of_the_codec_alone_becomes_part_of_the_head(
-    official: Official, tmp_path: Path, refusal: Refusal
+    parts: tuple[str, ...], official: Official, tmp_path: Path, refusal: Refusal
 ) -> None:
-    """ESPnet trains one for streams 1 and up, where it is told to."""
+    """ESPnet trains one for streams 1 and up, where it is told to; its loss has it, too."""
     checkpoint = official(write_opuslm)
     own = torch.randn(8192, 64, generator=torch.Generator().manual_seed(1)).bfloat16()
 
     def change(state: State) -> None:
-        state["corelm.aux_lm_head.weight"] = state["criterion.aux_lm_head.weight"] = own
+        for part in parts:
+            state[f"{part}.aux_lm_head.weight"] = own
 
     file = changed(checkpoint, tmp_path, change)
     assert main([*arguments_of(checkpoint, file), "--out", str(tmp_path / "out")]) == 0
@@ -264,6 +266,15 @@ def test_another_token_list(official: Official, tmp_path: Path, refusal: Refusal
     assert "the vocabulary is 113871 ids, not 113870" in error
     assert "0 is '<unused_token_0>', not '<pad>'" in error
     assert "token_bias: codec is [5257, 13449], not [5256, 13448]" in error
+
+
+def test_voices_of_another_length(official: Official, tmp_path: Path, refusal: Refusal) -> None:
+    checkpoint = official(write_opuslm)
+    config = (checkpoint.file.parent / "config.yaml").read_text()
+    said = tmp_path / "config.yaml"
+    said.write_text(config.replace("speaker_prompt_length: 500", "speaker_prompt_length: 150"))
+    error = refusal([*checkpoint.arguments, "--config", str(said)])
+    assert error.endswith("config.yaml: speaker_prompt_length is 150, not 500\n")
 
 
 def test_a_missing_config_yaml(official: Official, tmp_path: Path, refusal: Refusal) -> None:

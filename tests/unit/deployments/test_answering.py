@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,89 +11,13 @@ import pytest
 from deployments.calls.answer_messages import AnswerCall, Answered, CallPart, Clip, TextPiece
 from deployments.calls.messages import Accepted, Refused
 from deployments.replica.answering import Answerer
-from deployments.replica.vocoding import Vocoding
 from engine_adapter.families import FAMILIES
-from engine_adapter.request import Chunk, RequestError, SpeechRequest, resolve
-from vocoder_service.actor import CodecInfo, Decoded
-from vocoder_service.busy import EncoderBusy
+from tests.unit.deployments.replica_stand_in import Engine, Remote, Vocoder, vocoding
 from vocoder_service.clips import EncoderLimits
 from vocoder_service.schedule import WindowSchedule
 
-SPEC = FAMILIES["opuslm-dialogue"]
-CODEC = CodecInfo(16_000, 320, 8, 1024, 10)
 LIMITS = EncoderLimits(320)
 SECOND = Clip(np.zeros(16_000, np.float32))
-
-
-class Remote:
-    """A method of an actor."""
-
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self._method = method
-
-    async def remote(self, *arguments: Any) -> Any:
-        return self._method(*arguments)
-
-
-class Vocoder:
-    """Says two bytes for a frame, and encodes a frame for each 20 ms."""
-
-    def __init__(self, *, busy: bool = False) -> None:
-        self.open, self.push = Remote(self._open), Remote(self._frames)
-        self.finish = Remote(self._frames)
-        self.encode = Remote(self._encode)
-        self.abort = Remote(self._abort)
-        self.live: set[str] = set()
-        self.clips = 0
-        self._busy = busy
-
-    def _open(self, stream: str) -> None:
-        self.live.add(stream)
-
-    def _frames(self, stream: str, frames: Any) -> Decoded:
-        assert stream in self.live
-        return Decoded(b"" if frames is None else bytes(2 * len(frames)), 0.0)
-
-    def _abort(self, stream: str) -> None:
-        self.live.discard(stream)
-
-    def _encode(self, samples: Any) -> Any:
-        if self._busy:
-            raise EncoderBusy("64 clips are waiting")
-        self.clips += 1
-        return np.zeros((len(samples) // 320, 9), np.int32)
-
-
-class Engine:
-    """Writes some text and some frames, and remembers what was asked."""
-
-    def __init__(self, words: int = 4, frames: int = 30, max_length: int = 500) -> None:
-        self.spec = SPEC
-        self.max_length = max_length
-        self.tokenizer = SimpleNamespace(encode=lambda text: [13448 + ord(c) for c in text])
-        self.asked: list[SpeechRequest] = []
-        self.closed = False
-        self._words, self._frames = words, frames
-
-    def prepare(self, request: SpeechRequest) -> Any:
-        self.asked.append(request)
-        resolved = resolve(request, self.spec, None)
-        if len(resolved.prompt) > self.max_length:
-            raise RequestError("prompt_ids", "too many rows")
-        return resolved
-
-    async def stream(self, request: Any, request_id: str) -> AsyncGenerator[Chunk, None]:
-        try:
-            for index in range(self._words):
-                row = np.zeros((1, 9), np.int32)
-                row[0, 0] = 13448 + index
-                yield Chunk(row, row[:0], f"w{index} ")
-            for index in range(self._frames):
-                last = index == self._frames - 1
-                code = np.full((1, 9), index, np.int32)
-                yield Chunk(np.full((1, 9), 300, np.int32), code, "", "stop" if last else None)
-        finally:
-            self.closed = True
 
 
 def call(*parts: CallPart, **fields: Any) -> AnswerCall:
@@ -104,11 +26,6 @@ def call(*parts: CallPart, **fields: Any) -> AnswerCall:
 
 
 HELLO = CallPart("user", "text", "Hi")
-
-
-def vocoding(vocoder: Vocoder, schedule: WindowSchedule | None = None) -> Vocoding:
-    first = Engine().spec.codec_first_stream
-    return Vocoding(vocoder, CODEC, schedule or WindowSchedule(), first)
 
 
 async def events_of(
@@ -229,16 +146,3 @@ async def test_an_encoder_without_room_is_429() -> None:
     asked = call(CallPart("user", "audio", SECOND))
     *_, last = await events_of(Engine(), Vocoder(busy=True), asked)
     assert last.status == 429
-
-
-def test_a_recorded_voice_needs_a_family_that_clones() -> None:
-    vocoder, engine = Vocoder(), Engine()
-    answerer = Answerer(engine, vocoder, vocoding(vocoder), LIMITS)  # type: ignore[arg-type]
-    speaker = np.zeros((3, 9), np.int32)
-    rows = answerer.cloning_prompt("Hi", speaker)
-    assert len(rows) == 2 + (2 + 500 + 8) + (2 + 2 + 8) + 1
-    bagpiper: Any = SimpleNamespace(spec=FAMILIES["bagpiper"])
-    answerer = Answerer(bagpiper, vocoder, vocoding(vocoder), None)
-    with pytest.raises(RequestError) as error:
-        answerer.cloning_prompt("Hi", speaker)
-    assert error.value.param == "voice"

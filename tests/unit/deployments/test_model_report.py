@@ -53,6 +53,7 @@ def test_as_text(bagpiper: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "speaks, converses, transcribes, understands_audio, takes_instructions"
     )
     assert found["writes"] == "audio, text, text+audio"
+    assert found["speech"] == "audio"
     assert found["backbone"] == "Qwen3ForCausalLM, 2 layers, hidden 64, 4096 positions"
     assert found["vocabulary"] == "160392 ids, text 256..152191"
     assert found["codec"].startswith("type xcodec, sample rate 16000, frame rate 50.0")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from engine_adapter.families import FAMILIES
+from engine_adapter.id_ranges import Stream, TextRange
 from engine_adapter.sampling_defaults import SamplingDefaults
-from engine_adapter.spec import OUTPUTS, Output, Stream, StreamSpec, TextRange
+from engine_adapter.spec import OUTPUTS, Output, StreamSpec
 
 AUDIO_BEGIN, DRAIN, END, OTHER_END, TURN, ANSWER = 1, 2, 3, 4, 5, 6
 TEXT_FIRST, STREAMS_FIRST = 16, 32
