@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
 from deployments.calls.answer_messages import AnswerCall, Answered, AnswerEvent, Codes, TextPiece
 from deployments.calls.beginning import begin
-from deployments.calls.errors import FAILURES, failure, refusal
+from deployments.calls.errors import FAILURES, failure, refusal, unavailable
+from deployments.calls.health import Checked, answers
 from deployments.calls.messages import Accepted, Refused
 from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
 from vocoder_service.busy import EncoderBusy
 
 
-class AnsweringEngines(Protocol):
+class AnsweringEngines(Checked, Protocol):
     """The replicas of one model, as the ingress uses them."""
 
     def answer(self, call: AnswerCall) -> Any:
@@ -102,16 +104,36 @@ class Answer:
                 self.cancel()
 
 
-async def encode(engines: AnsweringEngines, samples: Any, retry_after: int) -> Codes:
+async def encode(
+    engines: AnsweringEngines, samples: Any, accept_timeout: float, retry_after: int
+) -> Codes:
     """Codes of a clip, int32 ``[frames, streams]``.
+
+    Args:
+        accept_timeout: seconds after which, again and again, a replica must be there; encoding
+            may take longer.
+        retry_after: seconds, for a client that is refused.
 
     Raises:
         ApiError: no replica can encode it now.
     """
+    response = engines.encode(samples)
+    work = asyncio.ensure_future(_whole(response))
     try:
-        codes: Codes = await engines.encode(samples)
+        while not (await asyncio.wait({work}, timeout=accept_timeout))[0]:
+            if not await answers(engines):
+                raise unavailable(retry_after)
+        return work.result()
     except EncoderBusy as error:
         raise refusal(Refused(429, str(error)), retry_after) from error
     except FAILURES as error:
         raise failure(error, retry_after) from error
+    finally:
+        if not work.done():
+            response.cancel()
+            work.cancel()
+
+
+async def _whole(response: Any) -> Codes:
+    codes: Codes = await response
     return codes

@@ -13,6 +13,7 @@ from ray.serve.exceptions import (
 
 from deployments.calls.messages import Refused
 from deployments.front_end.errors import ApiError
+from deployments.metrics.memory import is_shortage
 
 _UNAVAILABLE = (RayActorError, DeploymentUnavailableError, ReplicaUnavailableError)
 # Of the refusals after which a client should try again.
@@ -44,6 +45,13 @@ def failure(error: Exception, retry_after: int) -> ApiError:
         return unavailable(retry_after)
     if isinstance(error, BackPressureError):
         return refusal(Refused(429, "too many requests are waiting"), retry_after)
+    if is_shortage(error):
+        return ApiError(
+            503,
+            "there was not enough memory for the request",
+            code="out_of_memory",
+            retry_after=retry_after,
+        )
     return ApiError(500, "the request failed while it was generated")
 
 

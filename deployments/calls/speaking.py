@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from deployments.calls.beginning import begin
 from deployments.calls.errors import FAILURES, failure, refusal
+from deployments.calls.health import Checked
 from deployments.calls.messages import (
     Accepted,
     Finished,
@@ -19,14 +20,11 @@ from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
 
 
-class Engines(Protocol):
+class Engines(Checked, Protocol):
     """The replicas of one model, as the ingress uses them."""
 
     def speak(self, call: SpeechCall) -> Any:
         """The events of ``EngineReplica.speak``: as ``ReplicaEvents``."""
-
-    def check_health(self) -> Any:
-        """An awaitable with ``cancel()``; raises unless a replica is healthy."""
 
 
 class Speech:

@@ -108,11 +108,6 @@ def install(app: FastAPI) -> None:
             message = f"{request.url.path} does not take {request.method}"
         return error_response(error.status_code, message, code=code, headers=error.headers)
 
-    @app.exception_handler(Exception)
-    async def unexpected_error(_: Request, __: Exception) -> JSONResponse:
-        # Starlette raises it again after the answer, so that it is logged.
-        return error_response(500, "internal error")
-
 
 def _describe_body(error: RequestValidationError) -> tuple[str | None, str]:
     errors = error.errors()

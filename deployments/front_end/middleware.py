@@ -40,6 +40,34 @@ class RequestId:
         await self._app(scope, receive, send)
 
 
+class UnexpectedErrors:
+    """Answers 500 where a request fails without an answer.
+
+    Starlette would do so too, but outside of everything that adds headers to answers. Whoever runs
+    the application gets the error again, and logs it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception:
+            if not started:
+                await error_response(500, "internal error")(scope, receive, send)
+            raise
+
+
 class Traced:
     """Sets ``request.state.trace`` (see ``tracing``), and ends the request's span with it."""
 

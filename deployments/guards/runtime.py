@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
-from deployments.front_end.middleware import BodyLimit, BodyTimeout, RequestId, Traced
+from deployments.front_end.middleware import (
+    BodyLimit,
+    BodyTimeout,
+    RequestId,
+    Traced,
+    UnexpectedErrors,
+)
 from deployments.guards.access import Access
 from deployments.guards.admission import Admission, Capacity
 from deployments.guards.audit import Audit
@@ -109,6 +115,7 @@ class Guards:
         )
         app.add_middleware(Traced)
         app.add_middleware(RequestId)
+        app.add_middleware(UnexpectedErrors)
         if settings.cors_origins:
             app.add_middleware(CORSMiddleware, **cors_options(settings.cors_origins))
         app.add_middleware(SecurityHeaders)

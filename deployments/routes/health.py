@@ -6,11 +6,10 @@ import asyncio
 
 from fastapi import APIRouter, Request
 
+from deployments.calls.health import answers
 from deployments.front_end.errors import ApiError
 from deployments.guards.runtime import Guards
-from deployments.models.catalog import Catalog, ServedModel
-
-_CHECK_TIMEOUT_SECONDS = 2.0
+from deployments.models.catalog import Catalog
 
 
 def router(catalog: Catalog) -> APIRouter:
@@ -32,8 +31,8 @@ def router(catalog: Catalog) -> APIRouter:
         ``keys`` is ``stale`` while the keys file cannot be used and its last state holds.
         """
         awake = [model for model in catalog if not model.card.sleeps]
-        answers = await asyncio.gather(*(_answers(model) for model in awake))
-        waiting = [m.card.id for m, ok in zip(awake, answers, strict=True) if not ok]
+        healthy = await asyncio.gather(*(answers(model.engines) for model in awake))
+        waiting = [m.card.id for m, ok in zip(awake, healthy, strict=True) if not ok]
         if waiting:
             raise ApiError(
                 503,
@@ -46,16 +45,3 @@ def router(catalog: Catalog) -> APIRouter:
         return {"status": "ready", **({"keys": "stale"} if stale else {})}
 
     return routes
-
-
-async def _answers(model: ServedModel) -> bool:
-    response = model.engines.check_health()
-    try:
-        async with asyncio.timeout(_CHECK_TIMEOUT_SECONDS):
-            await response
-    except TimeoutError:
-        response.cancel()  # it would wait for a replica, and another comes every second
-        return False
-    except Exception:  # whatever keeps it from answering, the answer is the same
-        return False
-    return True

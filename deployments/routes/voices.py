@@ -152,6 +152,9 @@ async def _encoded(
         if len(samples) < _LEAST_SECONDS * audio.sample_rate:
             raise ApiError(400, f"{param}: is shorter than {_LEAST_SECONDS:g} s", param=param)
         codes[audio.encoder] = await encode(
-            model.answering, samples, catalog.service.retry_after_seconds
+            model.answering,
+            samples,
+            catalog.service.accept_timeout_seconds,
+            catalog.service.retry_after_seconds,
         )
     return codes

@@ -78,7 +78,12 @@ class Voices:
             prefix=f"{named}:",
             too_long=400,  # the limit was another when it was stored
         )
-        codes = await encode(model.answering, samples, self._service.retry_after_seconds)
+        codes = await encode(
+            model.answering,
+            samples,
+            self._service.accept_timeout_seconds,
+            self._service.retry_after_seconds,
+        )
         await asyncio.to_thread(self.store.keep_codes, voice, audio.encoder, codes)
         return np.asarray(codes, dtype=np.int32)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import wave
 from collections.abc import Sequence
@@ -51,6 +52,8 @@ class StandIn:
         self.sent: list[Events[AnswerEvent]] = []
         self.clips: list[Any] = []
         self.encoding_fails: Exception | None = None
+        self._hung: list[asyncio.Future[Any]] | None = None
+        self._healthy = True
 
     def speak(self, call: Any) -> Any:
         raise AssertionError("nothing is spoken here")
@@ -60,14 +63,31 @@ class StandIn:
         self.sent.append(Events(self.events))
         return self.sent[-1]
 
-    async def encode(self, samples: Any) -> Any:
-        if self.encoding_fails is not None:
-            raise self.encoding_fails
+    def encode(self, samples: Any) -> asyncio.Future[Any]:
+        response: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.clips.append(samples)
-        return CODES
+        if self._hung is not None:
+            self._hung.append(response)
+        elif self.encoding_fails is not None:
+            response.set_exception(self.encoding_fails)
+        else:
+            response.set_result(CODES)
+        return response
 
-    async def check_health(self) -> None:
-        return
+    def check_health(self) -> asyncio.Future[None]:
+        response: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._healthy:
+            response.set_result(None)
+        return response
+
+    def hang(self, *, healthy: bool = False) -> list[asyncio.Future[Any]]:
+        """Nothing that is to be encoded is, from now on; what has been asked.
+
+        Args:
+            healthy: whether there is a replica all the same.
+        """
+        self._hung, self._healthy = [], healthy
+        return self._hung
 
 
 class Front:

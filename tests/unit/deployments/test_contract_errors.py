@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from ray.exceptions import RayTaskError
 from ray.serve.exceptions import BackPressureError
 
 from deployments.calls import dead_replicas
@@ -162,6 +163,11 @@ async def test_a_body_that_is_too_large_is_413(stated: bool) -> None:
     error_of(response)
 
 
+def failed(words: str) -> RayTaskError:
+    """What a replica raises, as it arrives here."""
+    return RayTaskError("speak", f"RuntimeError: {words}", RuntimeError(words))
+
+
 @pytest.mark.parametrize(
     ("events", "status", "kind", "waits"),
     [
@@ -173,6 +179,9 @@ async def test_a_body_that_is_too_large_is_413(stated: bool) -> None:
         ([Accepted(1, 16_000), FIRST, Refused(503, "dead")], 503, "unavailable", True),
         ([Accepted(1, 16_000), FIRST], 500, "server_error", False),
         ([Accepted(1, 16_000), FIRST, KeyError("a bug")], 500, "server_error", False),
+        ([Accepted(1, 16_000), failed("KeyError: 'a bug'")], 500, "server_error", False),
+        ([Accepted(1, 16_000), failed("CUDA out of memory. Tried")], 503, "unavailable", True),
+        ([Accepted(1, 16_000), FIRST, failed("std::bad_alloc")], 503, "unavailable", True),
     ],
 )
 async def test_what_a_replica_refuses_or_breaks_has_a_status(

@@ -1,5 +1,6 @@
 """What ``/v1/audio/voices`` answers, with a stand-in for the engine replicas."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,10 @@ import httpx
 import numpy as np
 import pytest
 
+from deployments.calls import health
 from deployments.front_end.ingress import create_app
 from deployments.models.catalog import Catalog
+from deployments.stores.voice_store import StoredVoice
 from tests.unit.deployments.answering_stand_in import CODES, RATE, Front, tone, wav
 from tests.unit.deployments.stand_in import error_of
 from vocoder_service.busy import EncoderBusy
@@ -19,7 +22,13 @@ RECORDING = wav(tone(2))
 
 @pytest.fixture
 def front(tmp_path: Path) -> Front:
-    return Front(tmp_path / "store", max_voice_seconds=5, max_voice_bytes=10**6, max_voices=2)
+    return Front(
+        tmp_path / "store",
+        max_voice_seconds=5,
+        max_voice_bytes=10**6,
+        max_voices=2,
+        accept_timeout_seconds=0.05,
+    )
 
 
 async def add(
@@ -133,3 +142,33 @@ async def test_an_encoder_without_room_is_429(front: Front) -> None:
     assert answer.status_code == 429
     assert int(answer.headers["retry-after"]) > 0
     assert front.catalog.voices.store.voices() == []
+
+
+async def test_while_no_replica_is_there_a_recording_waits_for_none(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in a new voice, nor in speech with one whose codes are not kept yet."""
+    front.catalog.voices.store.add(StoredVoice("ada", 1, None), RECORDING)
+    monkeypatch.setattr(health, "TIMEOUT_SECONDS", 0.05)
+    asked = front.engines.hang()
+    speech = {"model": "opuslm", "voice": "ada", "input": "Hello."}
+    async with asyncio.timeout(60):
+        refused = [await add(front, "bob"), await front.http.post("/v1/audio/speech", json=speech)]
+    for answer in refused:
+        assert (answer.status_code, error_of(answer)["code"]) == (503, "engine_unavailable")
+        assert answer.headers["retry-after"] == "2"
+    assert len(asked) >= 2
+    assert all(response.cancelled() for response in asked)
+
+
+async def test_an_encoder_may_take_longer_than_a_replica_to_accept(front: Front) -> None:
+    encoding = front.engines.hang(healthy=True)
+    adding = asyncio.create_task(add(front))
+    async with asyncio.timeout(60):
+        for _ in range(2):  # one for each encoder
+            while not encoding:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)
+            assert not adding.done()
+            encoding.pop().set_result(CODES)
+        assert (await adding).status_code == 200
