@@ -21,10 +21,10 @@ from deployments.replica.engine_deployment import EngineReplica
 from deployments.routing import REPORT_SECONDS, ROUTER
 from deployments.settings import INGRESS, ModelSettings, Settings
 
-# A replica refuses what it cannot take itself, at once and exactly. Serve's own limits only
-# have to be out of its way, and to bound what waits while no replica is there.
+# Replicas and front ends refuse what they cannot take themselves, at once and exactly. Serve's own
+# limits only have to be out of their way, and to bound what waits while no replica is there.
 _REFUSALS_AT_ONCE = 256
-_INGRESS_CONCURRENCY = 4096
+_MOST_QUEUED = 4096
 
 
 def build(args: dict[str, Any]) -> Application:
@@ -48,7 +48,7 @@ def build(args: dict[str, Any]) -> Application:
     ingress = serve.deployment(Ingress).options(
         name=INGRESS,
         num_replicas=settings.service.ingress_replicas,
-        max_ongoing_requests=_INGRESS_CONCURRENCY,
+        max_ongoing_requests=guards.max_http_requests + guards.max_websockets + _REFUSALS_AT_ONCE,
         graceful_shutdown_timeout_s=settings.service.drain_seconds,
         ray_actor_options=settings.service.front_end_options,
         health_check_period_s=2,
@@ -117,7 +117,7 @@ def _engines(model: ModelSettings, card: ModelCard, settings: Settings) -> Appli
         max_ongoing_requests=model.max_concurrent_requests
         + model.admission.max_waiting
         + _REFUSALS_AT_ONCE,
-        max_queued_requests=_INGRESS_CONCURRENCY,
+        max_queued_requests=_MOST_QUEUED,
         placement_group_bundles=[model.bundle],
         ray_actor_options=_actor(model),
         health_check_period_s=2,

@@ -16,6 +16,7 @@ import httpx
 import ray
 from ray import serve
 from ray.serve._private.api import serve_start
+from ray.serve._private.client import ServeControllerClient
 from ray.serve.schema import (
     ApplicationStatus,
     ApplicationStatusOverview,
@@ -24,6 +25,7 @@ from ray.serve.schema import (
 )
 
 from deployments.config_file import speech_settings
+from deployments.draining import drain
 
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 10.0  # for an idle replica to end its engine
@@ -41,8 +43,8 @@ class StartError(RuntimeError):
 def running(config: ServeDeploySchema, directory: Path) -> Iterator[str]:
     """Starts Ray and Serve, waits until the service is ready, and stops both at the end.
 
-    At the end requests may finish, for as long as the settings allow. A process that this
-    has started may still be ending when it returns.
+    At the end requests may finish, for as long as the settings allow, and new ones are refused. A
+    process that this has started may still be ending when it returns.
 
     Args:
         directory: for Ray's logs and sockets; its path must be short.
@@ -66,8 +68,7 @@ def running(config: ServeDeploySchema, directory: Path) -> Iterator[str]:
         try:
             yield url
         finally:
-            client.delete_apps([application.name for application in config.applications], False)
-            _await_drained(config)
+            _stop(client, config)
     finally:
         ray.shutdown()
 
@@ -108,6 +109,8 @@ def _start_ray(directory: Path, cpus: int) -> None:
     # Serve kills a proxy that is not ready in three times this; in five seconds one that starts
     # on a busy machine is not, and the next one neither.
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "30")
+    # When it ends, no load balancer need hear of it first.
+    os.environ.setdefault("RAY_SERVE_PROXY_MIN_DRAINING_PERIOD_S", "0.1")
     for name in ("ray", "ray.serve"):
         logging.getLogger(name).setLevel(logging.ERROR)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -175,8 +178,11 @@ def _last_line(message: str) -> str:
     return message.strip().rpartition("\n")[2]
 
 
-def _await_drained(config: ServeDeploySchema) -> None:
-    longest = max((s.service.drain_seconds for _, s in speech_settings(config)), default=0.0)
-    deadline = time.monotonic() + longest + _STOP_SECONDS
+def _stop(client: ServeControllerClient, config: ServeDeploySchema) -> None:
+    ours = speech_settings(config)
+    longest = max(settings.service.drain_seconds for _, settings in ours)
+    drain(client, [application.name for application, _ in ours], longest)
+    client.delete_apps([application.name for application, _ in ours], False)
+    deadline = time.monotonic() + _STOP_SECONDS
     while serve.status().applications and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)

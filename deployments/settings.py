@@ -28,6 +28,8 @@ ENGINE_GPU_MEMORY = 0.92
 SHARED_GPU_MEMORY = 0.97
 """Of a GPU that two processes share; the rest is what CUDA takes for each."""
 
+_MAKING_SPEED = 2.0  # seconds of audio that a busy engine makes of one request in a second
+
 
 class EngineSettings(StrictSettings):
     """The vLLM engine of one replica (docs/engine-settings.md).
@@ -283,8 +285,7 @@ class ServiceSettings(StrictSettings):
         retry_after_seconds: what a refused client is told to wait.
         accept_timeout_seconds: within this time a replica accepts a request, or the client gets
             429 if replicas answer others, and otherwise 503.
-        drain_seconds: how long a stopping replica lets its requests finish; longer than
-            the longest utterance.
+        drain_seconds: how long a stopping service, or replica, lets its requests finish.
         stream_idle_seconds: after this time without a message and anything to speak, a
             WebSocket is closed.
         ingress_replicas: HTTP front ends.
@@ -307,10 +308,21 @@ class ServiceSettings(StrictSettings):
     max_answers: int = Field(10_000, ge=1)
     retry_after_seconds: int = Field(2, ge=1)
     accept_timeout_seconds: Seconds = 5.0
-    drain_seconds: Seconds = 60.0
+    drain_seconds: Seconds = 300.0
     stream_idle_seconds: Seconds = 300.0
     ingress_replicas: int = Field(1, ge=1)
     front_end_resource: str | None = Field(None, min_length=1)
+
+    @property
+    def drain_warning(self) -> str | None:
+        """What whoever starts the service should know of ``drain_seconds``; None: nothing."""
+        if self.drain_seconds >= self.max_duration_seconds / _MAKING_SPEED:
+            return None
+        return (
+            f"service.drain_seconds: in {self.drain_seconds:g} s an answer of "
+            f"max_duration_seconds ({self.max_duration_seconds:g}) may not be finished; it is cut "
+            "when its replica stops"
+        )
 
     @property
     def front_end_options(self) -> dict[str, Any]:

@@ -123,6 +123,7 @@ def _check_guards(config: ServeDeploySchema) -> list[str]:
         KeySource(guards, os.environ)
         files.check(guards, settings.service)
         warnings.append(exposure.warning(config.http_options.host, guards))
+        warnings.append(settings.service.drain_warning)
     return [warning for warning in warnings if warning is not None]
 
 

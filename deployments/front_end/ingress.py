@@ -119,5 +119,13 @@ class Ingress:
         self._catalog = Catalog(models, service, created)
         self._guards = Guards.begin(guards, service, ServeLimiter())
 
+    async def drain(self) -> None:
+        """Takes no new requests from now on, and lets WebSockets come to their ends.
+
+        Serve does not call it: before it stops a front end it sends requests to others. It is for
+        the end of the whole service (``deployments.draining``).
+        """
+        self._guards.drain.begin()
+
     def __serve_build_asgi_app__(self) -> FastAPI:
         return create_app(self._catalog, self._guards)

@@ -47,27 +47,31 @@ class Admission:
 
 
 class Capacity:
-    """Bounds the HTTP requests of one front end; the health of a full one can still be asked."""
+    """Bounds what is open in one front end; the health of a full one can still be asked."""
 
-    def __init__(self, app: ASGIApp, max_requests: int, retry_after: int) -> None:
+    def __init__(
+        self, app: ASGIApp, max_requests: int, max_websockets: int, retry_after: int
+    ) -> None:
         self._app = app
-        self._max = max_requests
+        self._most = {"http": max_requests, "websocket": max_websockets}
+        self._live = dict.fromkeys(self._most, 0)
         self._retry_after = retry_after
-        self._live = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not guarded(scope):
+        if not guarded(scope):
             return await self._app(scope, receive, send)
-        if self._live >= self._max:
+        kind: str = scope["type"]
+        if self._live[kind] >= self._most[kind]:
+            what = "requests are being answered" if kind == "http" else "WebSockets are open"
             error = ApiError(
                 429,
-                f"{self._max} requests are being answered, and no more fit",
+                f"{self._most[kind]} {what}, and no more fit",
                 code="overloaded",
                 retry_after=self._retry_after,
             )
             return await refuse(scope, receive, send, error)
-        self._live += 1
+        self._live[kind] += 1
         try:
             await self._app(scope, receive, send)
         finally:
-            self._live -= 1
+            self._live[kind] -= 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -22,6 +22,7 @@ from deployments.guards.audit import Audit
 from deployments.guards.audit_log import AuditLog
 from deployments.guards.browser import SecurityHeaders, cors_options
 from deployments.guards.deadline import Deadline
+from deployments.guards.draining import Drain, Draining
 from deployments.guards.key_source import KeySource, configured
 from deployments.guards.leases import Leases
 from deployments.guards.limiter import RemoteLimiter
@@ -38,12 +39,14 @@ class Guards:
         keys: None: nobody needs one.
         leases: None: nobody has limits.
         audit_log: None: none is written.
+        drain: begun when the front end is to end.
     """
 
     settings: GuardSettings
     keys: KeySource | None = None
     leases: Leases | None = None
     audit_log: AuditLog | None = None
+    drain: Drain = field(default_factory=Drain)
 
     @classmethod
     def begin(
@@ -105,8 +108,10 @@ class Guards:
         app.add_middleware(
             Capacity,
             max_requests=settings.max_http_requests,
+            max_websockets=settings.max_websockets,
             retry_after=service.retry_after_seconds,
         )
+        app.add_middleware(Draining, drain=self.drain, retry_after=service.retry_after_seconds)
         app.add_middleware(
             Audit,
             write=None if self.audit_log is None else self.audit_log.write,

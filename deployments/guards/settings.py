@@ -71,7 +71,7 @@ class GuardSettings(StrictSettings):
         log_format: of the log lines of front ends and engines.
         cors_origins: web sites whose scripts may use the service, as
             ``https://example.org``, or ``*``. The page at ``/`` needs none.
-        max_http_requests: per front end; further ones get 429.
+        max_http_requests, max_websockets: per front end; further ones get 429.
         body_timeout_seconds: a body that takes longer to arrive gets 408.
     """
 
@@ -86,6 +86,7 @@ class GuardSettings(StrictSettings):
     log_format: Literal["json", "text"] = "json"
     cors_origins: list[str] = Field(default_factory=list)
     max_http_requests: int = Field(1024, ge=1)
+    max_websockets: int = Field(1024, ge=1)
     body_timeout_seconds: Seconds = 30.0
 
     @property

@@ -73,7 +73,8 @@ REFUSED = Counter(
     ("endpoint", "model", "reason"),
     "front end",
     formula="reason: the code of the error: a limit's name (docs/guards.md), rate_limit_exceeded "
-    "(replicas are full), overloaded, engine_unavailable, limiter_unavailable, store_unavailable",
+    "(replicas are full), overloaded, engine_unavailable, limiter_unavailable, store_unavailable, "
+    "out_of_memory, draining",
 )
 TIME_TO_FIRST_TOKEN = Histogram(
     "speechlm_time_to_first_token_seconds",

@@ -25,11 +25,14 @@ def router(catalog: Catalog) -> APIRouter:
     @routes.head("/ready", include_in_schema=False)
     @routes.get("/ready")
     async def ready(request: Request) -> dict[str, str]:
-        """200 when every model has an engine and a vocoder that answer, otherwise 503. A model
-        that may have no replicas at times is not asked: that would wake it.
+        """200 when every model has an engine and a vocoder that answer, otherwise 503; also 503
+        when the service is stopping. A model that may have no replicas at times is not asked: that
+        would wake it.
 
         ``keys`` is ``stale`` while the keys file cannot be used and its last state holds.
         """
+        guards: Guards = request.app.state.guards
+        guards.drain.require_open(catalog.service.retry_after_seconds)
         awake = [model for model in catalog if not model.card.sleeps]
         healthy = await asyncio.gather(*(answers(model.engines) for model in awake))
         waiting = [m.card.id for m, ok in zip(awake, healthy, strict=True) if not ok]
@@ -40,7 +43,6 @@ def router(catalog: Catalog) -> APIRouter:
                 code="engine_unavailable",
                 retry_after=catalog.service.retry_after_seconds,
             )
-        guards: Guards = request.app.state.guards
         stale = guards.keys is not None and guards.keys.problem is not None
         return {"status": "ready", **({"keys": "stale"} if stale else {})}
 

@@ -17,8 +17,8 @@ from deployments.speech import stream_messages as messages
 from deployments.speech.session import SpeechSession
 from deployments.validation import first_field
 
-# RFC 6455: policy violation, internal error, try again later.
-_REFUSED, _FAILED, _BUSY = 1008, 1011, 1013
+# RFC 6455: normal, going away, policy violation, internal error, try again later.
+_NORMAL, _LEAVING, _REFUSED, _FAILED, _BUSY = 1000, 1001, 1008, 1011, 1013
 _log = logging.getLogger(__name__)
 _CLOSES = {429: _BUSY, 503: _BUSY, 500: _FAILED}
 
@@ -56,6 +56,7 @@ class _Connection:
     def __init__(self, socket: WebSocket, catalog: Catalog) -> None:
         self._socket = socket
         self._catalog = catalog
+        self._ended = False  # no more text is to come
 
     async def run(self) -> None:
         """
@@ -63,12 +64,30 @@ class _Connection:
             ApiError: the session cannot begin or go on.
             WebSocketDisconnect: the client has left.
         """
-        idle_seconds = self._catalog.service.stream_idle_seconds
+        draining = asyncio.create_task(self._socket.state.drain.wait())
         try:
-            async with asyncio.timeout(idle_seconds):
-                start = await self._receive()
-        except TimeoutError:
-            return await self._socket.close()
+            await self._converse(draining)
+            leaving = draining.done()
+        finally:
+            await _end(draining)
+        await self._socket.close(_LEAVING if leaving else _NORMAL)
+
+    async def _converse(self, draining: asyncio.Task[None]) -> None:
+        """
+        Args:
+            draining: ends when the conversation shall: it is as if the client had said so.
+        """
+        idle_seconds = self._catalog.service.stream_idle_seconds
+        reading = asyncio.create_task(self._receive())
+        try:
+            await asyncio.wait(
+                {reading, draining}, timeout=idle_seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not reading.done():
+                return
+            start = reading.result()
+        finally:
+            await _end(reading)
         if not isinstance(start, messages.Start):
             raise ApiError(400, "type: the first message must be start", param="type")
         model = self._catalog.model(start.model)
@@ -89,7 +108,7 @@ class _Connection:
         try:
             while not speaking.done():
                 await asyncio.wait(
-                    {speaking, reading},
+                    {speaking, reading} if self._ended else {speaking, reading, draining},
                     timeout=_until_idle(session, heard, idle_seconds),
                     return_when=asyncio.FIRST_COMPLETED,
                 )
@@ -97,13 +116,14 @@ class _Connection:
                     speaking = await self._obey(reading, session, speaking)
                     reading = asyncio.create_task(self._receive())
                     heard = time.monotonic()
+                elif draining.done() and not self._ended:
+                    await self._flush(session, end=True)
                 elif _until_idle(session, heard, idle_seconds) <= 0:
                     break
             if speaking.done():
                 speaking.result()
         finally:
             await _end(speaking, reading)
-        await self._socket.close()
 
     async def _obey(
         self,
@@ -119,15 +139,23 @@ class _Connection:
             if isinstance(message, messages.Cancel):
                 await _end(speaking)
                 session.forget()
+                self._ended = False
                 await self._send_json(messages.cancelled())
                 return asyncio.create_task(session.speak())
             if isinstance(message, messages.Text):
                 await session.add(message.text)
             else:
-                await session.flush(end=isinstance(message, messages.End))
+                await self._flush(session, end=isinstance(message, messages.End))
         except ApiError as error:  # of this message; the conversation goes on
             await self._send_json(messages.failed(error.body()))
         return speaking
+
+    async def _flush(self, session: SpeechSession, *, end: bool) -> None:
+        self._ended = self._ended or end
+        try:
+            await session.flush(end=end)
+        except ApiError as error:  # of what is not spoken; the rest is
+            await self._send_json(messages.failed(error.body()))
 
     async def _receive(self) -> messages.ClientMessage:
         received = await self._socket.receive()

@@ -95,7 +95,7 @@ class Service:
             os.killpg(self.process.pid, signal.SIGINT)
         else:
             self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(timeout=120) == 0  # drain_seconds are 60
+        assert self.process.wait(timeout=120) == 0  # nothing is being answered
         left = []
         for pid, identity in started.items():
             try:

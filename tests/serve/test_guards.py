@@ -70,7 +70,8 @@ def service(serve_config: Path, directory: Path, keys: Path) -> Iterator[Service
     config.write_text(yaml.safe_dump(data))
     with running_service(config) as running:
         yield running
-        running.stop()
+        if running.process.poll() is None:
+            running.stop()
 
 
 def body(**changes: Any) -> dict[str, Any]:
@@ -356,3 +357,44 @@ def test_without_keys_it_does_not_listen_to_other_machines(serve_config: Path) -
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert "no API keys are configured" in done.stderr
+
+
+async def test_stopping_refuses_who_comes_and_finishes_who_is_there(service: Service) -> None:
+    """Both front ends; the last test here, since it ends the service.
+
+    The answer is more than a connection holds, so it is not all sent before it is read.
+    """
+    headers = {"authorization": f"Bearer {KEYS['alice']}"}
+    url = f"{service.url.replace('http', 'ws', 1)}/v1/audio/speech/stream"
+    # A connection of its own each time, which goes to either front end.
+    fresh = httpx.Limits(max_keepalive_connections=0)
+    async with (
+        httpx.AsyncClient(
+            base_url=service.url, headers=headers, limits=fresh, timeout=120
+        ) as client,
+        connect(url, additional_headers=headers) as talking,
+        connect(url, additional_headers=headers) as silent,
+    ):
+        await talking.send(json.dumps({"type": "start", "model": "demo", "voice": "rms"}))
+        long = body(stream=True, response_format="pcm", sample_rate=48_000, max_duration_seconds=60)
+        async with client.stream("POST", "/v1/audio/speech", json=long) as stream:
+            pieces = stream.aiter_raw()
+            received = len(await anext(pieces))
+            service.process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(60):
+                while (ready := await client.get("/ready")).status_code == 200:
+                    await asyncio.sleep(0.05)
+                assert ready.json()["error"]["code"] == "draining"
+                for _ in range(8):
+                    refused = await client.post("/v1/audio/speech", json=body())
+                    assert refused.status_code == 503, refused.text
+                    error = refused.json()["error"]
+                    assert (error["type"], error["code"]) == ("unavailable", "draining")
+                    assert int(refused.headers["retry-after"]) >= 1
+                    assert (await client.get("/live")).status_code == 200
+                for socket in (talking, silent):
+                    await socket.wait_closed()
+                    assert socket.close_code == 1001
+            received += sum([len(piece) async for piece in pieces])
+        assert received / 2 / 48_000 == pytest.approx(60, abs=0.01)
+    assert await asyncio.to_thread(service.process.wait, 60) == 0

@@ -254,8 +254,12 @@ async def test_stopping_lets_streams_end_and_is_not_ready(
         while not any(report["rows"] for report in await replicas.in_thread()):
             await asyncio.sleep(0.1)
         pair.process.terminate()
-        while (await http.get("/ready")).status_code == 200:
+        while (ready := await http.get("/ready")).status_code == 200:
             assert not stream.done()
             await asyncio.sleep(0.1)
+        assert (ready.status_code, ready.json()["error"]["code"]) == (503, "draining")
+        assert (await http.get("/live")).status_code == 200
+        assert (await ask(http)).status == 503
+        assert not stream.done()
         assert (await stream).seconds == pytest.approx(60, abs=0.05)
     assert await asyncio.to_thread(pair.process.wait, 60) == 0

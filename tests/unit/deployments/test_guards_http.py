@@ -210,6 +210,54 @@ async def test_a_full_front_end_answers_429_but_its_health() -> None:
         assert (await http.get("/v1/hello")).status_code == 200
 
 
+async def test_a_front_end_that_is_to_end_lives_and_finishes_but_takes_nothing_new() -> None:
+    made = world(GuardSettings(limits=ClientLimits(concurrent_requests=9)))
+    async with made.client() as http:
+        begun = asyncio.create_task(http.post("/v1/wait"))
+        await eventually(lambda: made.limiter.limiter.leases("alice", "request") == 1)
+        made.guards.drain.begin()
+        for answer in (await http.get("/v1/hello"), await http.post("/v1/echo")):
+            error = error_of(answer)
+            assert (answer.status_code, error["type"]) == (503, "unavailable")
+            assert error["code"] == "draining"
+            assert answer.headers["retry-after"] == "2"
+        assert (await http.get("/live")).status_code == 200
+        assert not begun.done()
+        made.release.set()
+        assert (await begun).status_code == 200
+    await made.guards.end()
+
+
+async def test_the_health_of_a_front_end_that_is_to_end() -> None:
+    guards = Guards(GuardSettings())
+    app = create_app(Catalog([], ServiceSettings(), created=1), guards)
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://localhost"
+    ) as http:
+        assert (await http.get("/ready")).status_code == 200
+        guards.drain.begin()
+        answer = await http.get("/ready")
+        assert (answer.status_code, error_of(answer)["code"]) == (503, "draining")
+        assert answer.headers["retry-after"] == "2"
+        assert (await http.get("/live")).json() == {"status": "live"}
+
+
+def test_websockets_have_a_limit_of_their_own() -> None:
+    made = world(GuardSettings(max_http_requests=1, max_websockets=1))
+    with TestClient(made.app, "http://localhost", headers=BEARER) as http:
+        with http.websocket_connect("/v1/talk"):
+            with (
+                pytest.raises(WebSocketDenialResponse) as caught,
+                http.websocket_connect("/v1/talk"),
+            ):
+                pass
+            assert (caught.value.status_code, error_of(caught.value)["code"]) == (429, "overloaded")
+            assert int(caught.value.headers["retry-after"]) >= 1
+            assert http.get("/v1/hello").status_code == 200
+        with http.websocket_connect("/v1/talk"):
+            pass
+
+
 # Bodies and deadlines
 
 
@@ -287,7 +335,11 @@ async def test_answers_say_what_browsers_may_do_with_them() -> None:
     made = world()
     made.release.set()
     async with made.client() as http:
-        for response in (await http.post("/v1/speak"), await http.get("/v1/none")):
+        for response in (
+            await http.post("/v1/speak"),
+            await http.get("/v1/none"),
+            await http.post("/v1/fail"),
+        ):
             assert response.headers["x-content-type-options"] == "nosniff"
             assert response.headers["cache-control"] == "no-store"
             assert "default-src 'none'" in response.headers["content-security-policy"]
@@ -312,6 +364,9 @@ async def test_cors_is_for_the_sites_that_are_named() -> None:
         assert refused.status_code == 401
         assert refused.headers["access-control-allow-origin"] == site
         assert "x-seed" in refused.headers["access-control-expose-headers"]
+        failed = await http.post("/v1/fail", headers={"origin": site})
+        assert failed.status_code == 500
+        assert failed.headers["access-control-allow-origin"] == site
         foreign = await http.get("/v1/hello", headers={"origin": "https://b.example"})
         assert "access-control-allow-origin" not in foreign.headers
 

@@ -8,7 +8,7 @@ import yaml
 from pydantic import ValidationError
 
 from deployments.config_file import ConfigError, load, speech_settings
-from deployments.settings import Settings
+from deployments.settings import ServiceSettings, Settings
 
 SHIPPED = Path(__file__).parents[3] / "serve_config.yaml"
 
@@ -50,6 +50,24 @@ def test_engine_and_vocoder_share_one_bundle() -> None:
         {"models": [model(engine={"cpus": 1.5, "gpus": 0.75}, vocoder={"gpus": 0.25})]}
     )
     assert settings.models[0].bundle == {"CPU": 1.5, "GPU": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("service", "warned"),
+    [
+        ({}, False),
+        ({"drain_seconds": 60}, True),
+        ({"drain_seconds": 60, "max_duration_seconds": 120}, False),
+        ({"max_duration_seconds": 3600}, True),
+    ],
+)
+def test_a_stop_that_would_cut_the_longest_answers_is_told(
+    service: dict[str, Any], warned: bool
+) -> None:
+    warning = ServiceSettings.model_validate(service).drain_warning
+    assert (warning is not None) == warned
+    if warning is not None:
+        assert warning.startswith("service.drain_seconds: ")
 
 
 def test_the_shipped_configuration_is_valid() -> None:

@@ -4,10 +4,11 @@ import asyncio
 import base64
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -557,3 +558,48 @@ def test_texts_are_written_out_away_from_the_event_loop(monkeypatch: pytest.Monk
         said, _ = until(socket, "done")
     spoken = " ".join(m["text"] for m in said if m["type"] == "utterance")
     assert spoken == "It is five o'clock. It is six."
+
+
+@contextmanager
+def to_be_stopped(engines: StandIn) -> Iterator[tuple[WebSocketTestSession, Callable[[], None]]]:
+    """A connection, and what the stop of its service begins with."""
+    client, guards = guarded(GuardSettings(), engines)
+    with client as http, http.websocket_connect(LOCAL) as socket:
+        assert http.portal is not None
+        yield socket, partial(http.portal.call, guards.drain.begin)
+
+
+def test_a_service_that_stops_speaks_what_it_was_given_and_closes() -> None:
+    with to_be_stopped(engines := StandIn()) as (socket, stop):
+        socket.send_json(START)
+        say(socket, "The first sentence is here. And that")
+        assert until(socket, "utterance")[0][-1]["text"] == "The first sentence is here."
+        stop()
+        said, audio = until(socket, "done")
+        assert engines.texts == ["The first sentence is here.", "And that"]
+        assert said[-1]["finish_reason"] == "stop"
+        assert len(audio) > 2 * 2 * RATE
+        assert_closes(socket, 1001)
+
+
+def test_a_service_that_stops_does_not_wait_for_who_says_nothing() -> None:
+    with to_be_stopped(StandIn()) as (socket, stop):
+        stop()
+        assert_closes(socket, 1001)
+    with to_be_stopped(StandIn()) as (socket, stop):
+        socket.send_json(START)
+        stop()
+        until(socket, "done")
+        assert_closes(socket, 1001)
+
+
+def test_what_is_cancelled_while_a_service_stops_is_over() -> None:
+    with to_be_stopped(StandIn()) as (socket, stop):
+        socket.send_json(START)
+        say(socket, "This goes on forever and ever. And then")
+        until(socket, "utterance")
+        stop()
+        socket.send_json({"type": "cancel"})
+        until(socket, "cancelled")
+        until(socket, "done")
+        assert_closes(socket, 1001)
