@@ -28,6 +28,7 @@ from deployments.config_file import speech_settings
 from deployments.draining import drain
 
 _POLL_SECONDS = 0.5
+_SIGNAL_SECONDS = 1.0  # in which Ray's processes end, if they end by themselves
 _STOP_SECONDS = 10.0  # for an idle replica to end its engine
 _STARTS = 3  # of Ray, which gives its own processes half a minute, however busy the machine is
 _TOO_SLOW = "timed out during startup"  # in Ray's message
@@ -68,7 +69,8 @@ def running(config: ServeDeploySchema, directory: Path) -> Iterator[str]:
         try:
             yield url
         finally:
-            _stop(client, config)
+            if not _ray_ends():
+                _stop(client, config)
     finally:
         ray.shutdown()
 
@@ -111,6 +113,10 @@ def _start_ray(directory: Path, cpus: int) -> None:
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "30")
     # When it ends, no load balancer need hear of it first.
     os.environ.setdefault("RAY_SERVE_PROXY_MIN_DRAINING_PERIOD_S", "0.1")
+    # An engine that hangs ends nothing, however long its replica may finish its requests.
+    os.environ.setdefault("RAY_SERVE_FORCE_STOP_UNHEALTHY_REPLICAS", "1")
+    # Every piece of audio is a task of Ray's, whose events it would keep, up to 100,000 of them.
+    os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
     for name in ("ray", "ray.serve"):
         logging.getLogger(name).setLevel(logging.ERROR)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -176,6 +182,19 @@ def _reason(application: ApplicationStatusOverview) -> str:
 def _last_line(message: str) -> str:
     """Of a trace, the exception."""
     return message.strip().rpartition("\n")[2]
+
+
+def _ray_ends() -> bool:
+    """Whether Ray's own processes end already, as they do when all of a group or of a container
+    got the signal; then there is nobody to ask, and Ray would try for a minute."""
+    node = ray._private.worker._global_node
+    deadline = time.monotonic() + _SIGNAL_SECONDS
+    while time.monotonic() < deadline:
+        if node.dead_processes():
+            node.kill_all_processes(check_alive=False, allow_graceful=False)
+            return True
+        time.sleep(_SIGNAL_SECONDS / 10)
+    return False
 
 
 def _stop(client: ServeControllerClient, config: ServeDeploySchema) -> None:

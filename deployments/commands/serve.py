@@ -72,6 +72,7 @@ def _serve(options: argparse.Namespace) -> None:
         raise CommandError(str(error)) from error
     print(*warnings, sep="\n", end="\n" if warnings else "", file=sys.stderr, flush=True)
     directory = Path(tempfile.mkdtemp(prefix="speechlm-"))
+    _on_signals(partial(_stop, directory=directory))
     try:
         with local_service.running(config, directory) as url:
             keyed = _needs_keys(config)
@@ -169,13 +170,20 @@ def _on_signals(handler: Callable[[int, FrameType | None], NoReturn]) -> None:
     signal.signal(signal.SIGTERM, handler)
 
 
-def _stop(_: int, __: FrameType | None) -> NoReturn:
-    _on_signals(_force)
+def _stop(_: int, __: FrameType | None, directory: Path | None = None) -> NoReturn:
+    _on_signals(partial(_force, directory=directory))
     raise _Stop
 
 
-def _force(_: int, __: FrameType | None) -> NoReturn:
+def _force(_: int, __: FrameType | None, directory: Path | None = None) -> NoReturn:
+    """Ends at once.
+
+    Args:
+        directory: to be removed.
+    """
     from deployments import processes
 
     processes.kill_descendants()
+    if directory is not None:
+        shutil.rmtree(directory, ignore_errors=True)
     os._exit(1)

@@ -27,6 +27,8 @@ pytestmark = [pytest.mark.serve, pytest.mark.chaos, pytest.mark.timeout(1800)]
 READY_SECONDS = float(os.environ.get("FAULTS_READY_SECONDS", "240"))
 """At most: an engine takes half a minute to start on two idle cores."""
 END_SECONDS = 20.0
+REPLACED_SECONDS = 90.0
+"""Three looks of ten seconds find an engine that hangs; the rest is for a busy machine."""
 KINDS: tuple[Kind, ...] = ("streamed", "events", "whole", "streamed")
 
 
@@ -84,7 +86,7 @@ async def test_a_process_is_killed(
     async with httpx.AsyncClient(base_url=service.url, timeout=120) as http:
         streams = await begin(http, 10 if victim.streams_survive else 60) if live else []
         before = Remains.of(service)
-        killed = kill(service, victim.title)
+        killed = send(service, victim.title, signal.SIGKILL)
         ready, meanwhile = await until_ready(http, expected)
         endings = await asyncio.wait_for(asyncio.gather(*streams), 60)
     report(victim, live, ready - killed, [ending.at - killed for ending in endings], meanwhile)
@@ -108,6 +110,24 @@ async def test_a_process_is_killed(
     await asyncio.to_thread(await_no_remains, service, before, at_first)
 
 
+async def test_an_engine_hangs(service: Service, expected: bytes, at_first: Remains) -> None:
+    """It is replaced, although its requests have not ended and cannot end."""
+    async with httpx.AsyncClient(base_url=service.url, timeout=120) as http:
+        streams = await begin(http, 60)
+        before = Remains.of(service)
+        hung = send(service, "VLLM::EngineCore", signal.SIGSTOP)
+        ready, meanwhile = await until_ready(http, expected)
+        endings = await asyncio.wait_for(asyncio.gather(*streams), 60)
+    victim = Victim("engine core, stopped", "")
+    report(victim, True, ready - hung, [ending.at - hung for ending in endings], meanwhile)
+    for ending in endings:
+        assert ending.how != "complete"
+        assert ending.at - hung < REPLACED_SECONDS
+    with reading(service, "engine-demo") as stats:
+        await asyncio.to_thread(await_idle, stats, 30)
+    await asyncio.to_thread(await_no_remains, service, before, at_first)
+
+
 async def begin(http: httpx.AsyncClient, seconds: int) -> list[asyncio.Task[Ending]]:
     """Guided streams, of which each has audio."""
     begun = [asyncio.Event() for _ in KINDS]
@@ -122,12 +142,12 @@ async def begin(http: httpx.AsyncClient, seconds: int) -> list[asyncio.Task[Endi
     return tasks
 
 
-def kill(service: Service, title: str) -> float:
-    """Returns when."""
+def send(service: Service, title: str, number: signal.Signals) -> float:
+    """Returns when the signal was sent."""
     pids = pids_of(service, title)
     assert pids
     for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     return time.monotonic()
 
 

@@ -1,5 +1,6 @@
 """A running service and its counters."""
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def service(serve_config: Path) -> Iterator[Service]:
     """One service for all tests that need no other, which leave it as they found it."""
     with running_service(serve_config) as running:
         yield running
-        running.stop(ctrl_c=True)
+        running.stop(signal.SIGINT)
 
 
 @pytest.fixture(scope="module")

@@ -83,19 +83,20 @@ class Service:
         for pid in cores:
             os.kill(pid, signal.SIGKILL)
 
-    def stop(self, *, ctrl_c: bool = False) -> None:
+    def stop(self, everybody: signal.Signals | None = None) -> None:
         """Stops it, and checks that it ends well and leaves no process and no file.
 
         Args:
-            ctrl_c: as a terminal does, which signals every process of the group.
+            everybody: what every process of the group is sent: SIGINT by a terminal, SIGTERM by
+                systemd or ``timeout``; None: the first process alone is sent SIGTERM.
         """
         started = self.descendants()
         assert started
-        if ctrl_c:
-            os.killpg(self.process.pid, signal.SIGINT)
-        else:
+        if everybody is None:
             self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(timeout=120) == 0  # nothing is being answered
+        else:
+            os.killpg(self.process.pid, everybody)
+        assert self.process.wait(timeout=50) == 0  # nothing is being answered
         left = []
         for pid, identity in started.items():
             try:

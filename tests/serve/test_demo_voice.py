@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import wave
 from collections.abc import Iterator
@@ -44,7 +45,7 @@ SENTENCES = (
 def service() -> Iterator[Service]:
     with running_service(ROOT / "serve_config.yaml") as running:
         yield running
-        running.stop()
+        running.stop(signal.SIGTERM)
 
 
 def say(*arguments: str) -> subprocess.CompletedProcess[str]:
