@@ -73,7 +73,7 @@ class KeySource:
         """
         Raises:
             KeysFileError: the file cannot be used.
-            ValueError: the environment variable cannot be.
+            ValueError: the environment variable cannot be, or a key has two owners.
         """
         self._path = None if settings.keys_file is None else Path(settings.keys_file)
         self._defaults = settings.limits
@@ -120,10 +120,18 @@ class KeySource:
         self._read = signature
 
     def _load(self) -> KeyRing:
-        keys = list(self._fixed)
-        if self._path is not None:
-            keys += keys_file.load(self._path).keys(self._defaults)
-        return KeyRing(keys)
+        """
+        Raises:
+            KeysFileError: the file cannot be used.
+            ValueError: there is none, and a key has two owners.
+        """
+        if self._path is None:
+            return KeyRing(self._fixed)
+        keys = [*self._fixed, *keys_file.load(self._path).keys(self._defaults)]
+        try:
+            return KeyRing(keys)
+        except ValueError as error:
+            raise keys_file.KeysFileError(f"{self._path}: {error}") from error
 
     def _poll(self) -> None:
         while not self._stopped.wait(_POLL_SECONDS):

@@ -83,9 +83,18 @@ class KeyRing:
         """
         Args:
             keys: hash and owner of each.
+
+        Raises:
+            ValueError: a key has two owners.
         """
         self._by_id: dict[str, list[tuple[str, Caller]]] = {}
+        owners: dict[str, str] = {}
         for hashed, caller in keys:
+            owner = owners.setdefault(hashed, caller.client)
+            if owner != caller.client:
+                raise ValueError(
+                    f"the key {key_id(hashed)} is that of two clients, {owner} and {caller.client}"
+                )
             self._by_id.setdefault(key_id(hashed), []).append((hashed, caller))
 
     def find(self, key: str) -> Caller | None:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from deployments import yaml_file
 from deployments.guards.keys import PREFIX, Caller, checked_client, checked_hash, key_id
 from deployments.guards.settings import ClientLimits
-from deployments.validation import sentence
+from deployments.validation import foremost, sentence
 
 _HEADER = "# API keys of speechlm-serve. Only hashes: the keys themselves are not kept.\n"
 
@@ -60,7 +60,7 @@ class ClientEntry(_Strict):
 class KeysFile(_Strict):
     """The whole file."""
 
-    clients: dict[Annotated[str, AfterValidator(checked_client)], ClientEntry] = Field({})
+    clients: dict[Annotated[str, AfterValidator(checked_client)], ClientEntry]
 
     def keys(self, defaults: ClientLimits) -> Iterator[tuple[str, Caller]]:
         """Hash and owner of every key.
@@ -100,13 +100,15 @@ class KeysFile(_Strict):
 def load(path: Path) -> KeysFile:
     """
     Raises:
-        KeysFileError: it is missing, not YAML, or has an unknown key or a bad value.
+        KeysFileError: it is missing, empty, not YAML, or has an unknown key or a bad value.
     """
     try:
         data = yaml_file.read(path)
-        return KeysFile.model_validate({} if data is None else data)
+        if data is None:  # an accident, and no way to lock everybody out
+            raise KeysFileError(f"{path}: is empty; to let nobody in, write clients: {{}}")
+        return KeysFile.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_input=False)[0]
+        first = foremost(error.errors(include_input=False))
         where = ".".join("..." if str(p).startswith(PREFIX) else str(p) for p in first["loc"])
         raise KeysFileError(f"{path}: {where}: {sentence(first)}") from None
     except yaml_file.NotYaml as error:
@@ -130,7 +132,7 @@ def editing(path: Path) -> Iterator[KeysFile]:
     directory = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)  # of two at once, the second sees the first's
-        content = load(path) if path.exists() else KeysFile()
+        content = load(path) if path.exists() else KeysFile(clients={})
         yield content
         _write(path, content)
     finally:

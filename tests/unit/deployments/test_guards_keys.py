@@ -15,6 +15,8 @@ from deployments.guards.keys import PREFIX, KeyRing, checked_client, hash_key, k
 from deployments.guards.keys_file import KeysFileError
 from deployments.guards.settings import ClientLimits, GuardSettings
 
+ONE = f"{{hash: {hash_key('a-key-of-a-test')}}}"
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
@@ -63,6 +65,10 @@ def test_a_client_has_several_keys_and_each_can_be_revoked(
     assert [client_of(source(file), k) for k in (first, second)] == [None, "alice"]
     assert cli.main(["keys", "revoke", first_id, "--file", str(file)]) == 1
     assert f"there is no key {first_id}" in capsys.readouterr().err
+    missing = file.with_name("missing.yaml")
+    assert cli.main(["keys", "revoke", first_id, "--file", str(missing)]) == 1
+    assert f"{missing}: No such file" in capsys.readouterr().err
+    assert not missing.exists()
 
 
 @pytest.mark.parametrize("name", ["", "a b", "anonymous", "-x", "x" * 65, "a/b"])
@@ -138,6 +144,15 @@ def test_hashes_that_begin_alike_are_told_apart() -> None:
         ("clients: {alice: {limits: {concurrent_requests: 0}}}", "concurrent_requests"),
         ("clients: {'a b': {}}", "a b"),
         ("clients: sk-speechlm-secret: x", "YAML"),
+        ("", "is empty; to let nobody in, write clients: {}"),
+        ("# clients: {alice: {}}", "is empty"),
+        ("clients:", "clients"),
+        ("{}", "clients: is required"),
+        (
+            "clients:\n  secret: {}\n  bob: {}\n  secret: {}",
+            "the same key twice in one place (line 4)",
+        ),
+        (f"clients: {{alice: {{keys: [{ONE}]}}, bob: {{keys: [{ONE}]}}}}", "alice and bob"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_and_not_quoted(
@@ -167,7 +182,7 @@ def test_a_change_of_the_file_counts_and_a_broken_one_changes_nothing(
     assert client_of(followed, second) == "bob"
 
     good = file.read_text()
-    for broken in ("clients: [", None):
+    for broken in ("clients: [", "", "clients: {alice: {}, alice: {}}", None):
         if broken is None:
             file.unlink()
         else:
@@ -210,6 +225,17 @@ def test_keys_of_the_environment(file: Path) -> None:
     assert plain_keys({VARIABLE: value}) == ["plain-text-key"]
 
 
+def test_a_key_has_one_owner_wherever_it_stands(file: Path) -> None:
+    file.write_text(f"clients: {{alice: {{keys: [{ONE}]}}}}")
+    assert (
+        client_of(source(file, **{VARIABLE: "alice=a-key-of-a-test"}), "a-key-of-a-test") == "alice"
+    )
+    with pytest.raises(KeysFileError, match=r"guards\.keys_file: .* two clients, bob and alice"):
+        source(file, **{VARIABLE: "bob=a-key-of-a-test"})
+    with pytest.raises(ValueError, match=r"^the key .* two clients, bob and carl"):
+        KeySource(GuardSettings(), {VARIABLE: "bob=a-key-of-a-test carl=a-key-of-a-test"})
+
+
 @pytest.mark.parametrize("value", ["secret", "=secret", "a=short", "a=sha256:12", "a b=secretive"])
 def test_an_environment_that_cannot_be_used_is_not_quoted(value: str) -> None:
     with pytest.raises(ValueError, match=r"SPEECHLM|sha256|client") as caught:
@@ -237,7 +263,7 @@ def test_without_keys_only_this_machine_is_served() -> None:
     for host in ("127.0.0.1", "localhost", "::1", "127.8.9.1"):
         assert "no API keys" in str(exposure.warning(host, closed, {}))
     for host in ("0.0.0.0", "::", "192.168.1.2", "example.org"):
-        with pytest.raises(exposure.ExposedError, match="no API keys"):
+        with pytest.raises(exposure.ExposedError, match=f"others may reach {host}"):
             exposure.warning(host, closed, {})
         assert exposure.warning(host, GuardSettings(open=True), {}) is not None
         assert exposure.warning(host, GuardSettings(keys_file="x"), {}) is None
@@ -245,7 +271,7 @@ def test_without_keys_only_this_machine_is_served() -> None:
 
 
 def test_a_keys_file_without_a_key_lets_nobody_in(file: Path) -> None:
-    file.write_text("")
+    file.write_text("clients: {}")
     assert configured(GuardSettings(keys_file=str(file)), {})
     assert source(file).find("") is None
     assert not configured(GuardSettings(), {VARIABLE: " \n"})
