@@ -4,6 +4,8 @@ const FIELDS = {
   input: "text",
   model: "model",
   voice: "voice",
+  instructions: "instructions",
+  speed: "speed",
   cfg_scale: "guidance",
   temperature: "temperature",
   seed: "seed",
@@ -138,6 +140,11 @@ function wholeNumber(id) {
   return value === "" ? undefined : value.replace(/^(-?)0+(?=\d)/, "$1");
 }
 
+function instructions() {
+  const text = $("instructions-field").hidden ? "" : $("instructions").value.trim();
+  return text === "" ? undefined : JSON.stringify(text);
+}
+
 function fieldError(id, message) {
   const param = Object.keys(FIELDS).find((name) => FIELDS[name] === id);
   return new ApiError(message, { param });
@@ -148,6 +155,8 @@ function requestFields() {
     ["model", JSON.stringify($("model").value)],
     ["voice", JSON.stringify($("voice").value)],
     ["input", JSON.stringify($("text").value)],
+    ["instructions", instructions()],
+    ["speed", number("speed")],
     ["cfg_scale", number("guidance")],
     ["temperature", number("temperature")],
     ["seed", wholeNumber("seed")],
@@ -175,6 +184,7 @@ async function speak() {
   clearErrors();
   let fields;
   try {
+    if (keyNeeded) throw new ApiError("an API key is needed", { status: 401 });
     if (!models.length) throw new ApiError("There is no model to speak with yet.");
     fields = requestFields();
   } catch (error) {

@@ -1,6 +1,7 @@
 const RETRY_SECONDS = 3;
 
 let models = []; // that can speak, as `/v1/models` describes them
+let keyNeeded = false;
 let watching = false;
 let wake = () => {};
 
@@ -29,6 +30,7 @@ async function look() {
     const list = await call("v1/models", { cache: "no-store" }, $("key").value.trim());
     const cards = (await list.json()).data;
     showModels(cards.filter((card) => card.abilities?.includes("speaks") ?? true));
+    keyNeeded = false;
     clearError("key");
     if (!models.length) {
       say("no", "The service has no model that speaks; trying again");
@@ -39,7 +41,8 @@ async function look() {
     return null;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    if (error.status === 401) {
+    keyNeeded = error.status === 401;
+    if (keyNeeded) {
       say("no", "An API key is needed: see Settings");
       $("settings").open = true;
       if ($("key").value) mark("key", error.message);
@@ -52,6 +55,7 @@ async function look() {
 
 function showModels(cards) {
   if (JSON.stringify(cards) === JSON.stringify(models)) return;
+  if (!models.length) $("problem").textContent = ""; // that there is none
   models = cards;
   showOptions("model", models.map((card) => card.id));
   chooseModel();
@@ -67,4 +71,5 @@ function chooseModel() {
   const card = models.find(({ id }) => id === $("model").value);
   showOptions("voice", card?.voices ?? []);
   $("guidance").value = card?.cfg_scale ?? "";
+  $("instructions-field").hidden = !card?.abilities?.includes("takes_instructions");
 }

@@ -28,6 +28,7 @@ CONTROLS = [
     ("button", "Speak"),
     ("button", "Stop"),
     ("DisclosureTriangle", "Settings"),
+    ("spinbutton", "Speed"),
     ("spinbutton", "Guidance scale"),
     ("spinbutton", "Temperature"),
     ("textbox", "Seed"),
@@ -123,6 +124,7 @@ def test_two_clicks_speak_once(page: Page, stats: Callable[[], dict[str, Any]]) 
     ("field", "value", "message"),
     [
         ("text", "  ", "is empty"),
+        ("speed", "9", "must be at most 4"),
         ("guidance", "-1", "must be"),
         ("temperature", "-2", "must be"),
         ("seed", "-5", "must be"),
@@ -148,14 +150,14 @@ def test_what_cannot_be_is_said_at_its_field(
 
 def test_the_keyboard_is_enough(page: Page) -> None:
     order = []
-    for _ in range(12):
+    for _ in range(13):
         page.press(Keys.TAB)
         order.append(page.focused() or page.chrome.switch_to.active_element.tag_name)
         if order[-1] == "summary":
             page.press(Keys.ENTER)
     assert order == [
         "text", "model", "voice", "speak", "stop", "summary",
-        "guidance", "temperature", "seed", "longest", "key", "again",
+        "speed", "guidance", "temperature", "seed", "longest", "key", "again",
     ]  # fmt: skip
     page.element("longest").send_keys("60")
     page.element("text").send_keys("!")

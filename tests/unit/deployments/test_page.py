@@ -29,7 +29,7 @@ from tests.browser import Page, chromium
 RATE = 24_000
 CARDS = [
     {"id": "one", "voices": ["ann", "bob"], "cfg_scale": 1.5},
-    {"id": "two", "voices": ["bob", "cyd"], "cfg_scale": 1, "abilities": ["speaks"]},
+    {"id": "two", "voices": ["bob", "cyd"], "cfg_scale": 1, "abilities": ["speaks", "takes_instructions"]},
     {"id": "ears", "voices": [], "cfg_scale": 1, "abilities": ["transcribes"]},
 ]
 
@@ -237,6 +237,7 @@ def test_it_waits_for_the_service(page: Page, script: Script) -> None:
     assert page.text("problem") == "There is no model to speak with yet."
     script.models, script.ready = Script().models, Script().ready
     page.wait_ready()
+    assert page.text("problem") == ""
 
 
 def test_a_key_is_asked_for_and_kept_for_the_session_only(page: Page, script: Script) -> None:
@@ -244,11 +245,16 @@ def test_a_key_is_asked_for_and_kept_for_the_session_only(page: Page, script: Sc
     script.refusal = lambda key: None if key == "Bearer sk-right" else refusal
     page.chrome.refresh()
     page.wait(lambda: page.text("readiness") == "An API key is needed: see Settings")
+    page.click("speak")
+    assert page.focused() == "key"
+    assert page.text("key-error") == "an API key is needed"
+    assert page.text("problem") == ""
     page.fill(key="sk-wrong\t")
     page.wait(lambda: page.element("key").get_attribute("aria-invalid") == "true")
     page.fill(key="sk-right\t")
     page.wait_ready()
     assert page.element("key").get_attribute("aria-invalid") is None
+    assert page.text("key-error") == ""
     page.say()
     assert "sk-right" not in page.text("curl")
     assert '-H "authorization: Bearer $SPEECHLM_API_KEY"' in page.text("curl")
@@ -305,6 +311,21 @@ def test_another_model_brings_its_voices_and_its_guidance(page: Page, script: Sc
     assert page.element("guidance").get_attribute("value") == "1"
     page.say(voice="cyd")
     assert {"model": "two", "voice": "cyd"}.items() <= json.loads(script.asked[-1]).items()
+
+
+def test_speed_and_instructions_are_sent_where_the_model_takes_them(
+    page: Page, script: Script
+) -> None:
+    page.wait_ready()
+    page.fill(speed="1.25")
+    assert not page.element("instructions").is_displayed()
+    page.fill(model="two")
+    page.say(instructions="Whisper.")
+    page.say(model="one")
+    first, second = map(json.loads, script.asked)
+    assert (first["speed"], first["instructions"]) == (1.25, "Whisper.")
+    assert second["speed"] == 1.25
+    assert "instructions" not in second
 
 
 def test_a_second_click_begins_anew(page: Page, script: Script) -> None:
