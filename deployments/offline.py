@@ -78,7 +78,7 @@ def parse(line: bytes, number: int) -> RequestLine | BadLine:
     except ValidationError as error:
         found = data.get("id")
         usable = isinstance(found, str | int) and not isinstance(found, bool)
-        return BadLine(found if usable else None, first_field(error.errors())[1])
+        return BadLine(found if usable else None, first_field(error.errors(), data)[1])
 
 
 def wav_name(request_id: str | int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator
@@ -32,26 +32,103 @@ Encodable = Annotated[str, AfterValidator(_encodable)]
 """A text that can be written as UTF-8."""
 
 
+_SENTENCES = {
+    "extra_forbidden": "is not a known field",
+    "missing": "is required",
+    "string_type": "must be a string",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "literal_error": "must be {expected}",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must match {pattern}",
+    "too_short": "must have at least {min_length} {unit}",
+    "too_long": "must have at most {max_length} {unit}",
+    "union_tag_not_found": "has no {discriminator}",
+    "union_tag_invalid": "has the {discriminator} {tag!r}; it can be {expected_tags}",
+}
+"""What pydantic's commonest errors say here, with what it knows of each."""
+
+
 def sentence(error: Any) -> str:
     """What one of pydantic's errors says, without where it was."""
-    if error["type"] == "extra_forbidden":
-        return "is not a known field"
-    if error["type"] == "missing":
-        return "is required"
-    if error["type"] == "union_tag_invalid":
-        field, tags = error["ctx"]["discriminator"], error["ctx"]["expected_tags"]
-        return f"has the {field.strip(chr(39))} {error['ctx']['tag']!r}; it can be {tags}"
+    kind = error["type"]
+    context = {name: _integral(value) for name, value in error.get("ctx", {}).items()}
+    context["unit"] = "characters" if isinstance(error.get("input"), str) else "items"
+    if kind in ("string_too_short", "too_short") and context["min_length"] == 1:
+        return "is empty"
+    if "discriminator" in context:
+        context["discriminator"] = context["discriminator"].strip("'")
+    if kind in _SENTENCES:
+        return _SENTENCES[kind].format_map(context)
     message = str(error["msg"]).removeprefix("Value error, ")
+    if message.startswith("Expected UploadFile"):  # FastAPI's, of a form
+        return "must be a file"
     return message[:1].lower() + message[1:]
 
 
-def first_field(errors: Sequence[Any]) -> tuple[str | None, str]:
-    """The field at fault, by its name at the top level, and a message that begins with it.
+def foremost(errors: Sequence[Any]) -> Any:
+    """The one of pydantic's errors to tell of.
+
+    An unknown field goes first: where a name is misspelt, the right one is missing, too.
+    """
+    return next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
+
+
+def first_field(errors: Sequence[Any], given: Any = None) -> tuple[str | None, str]:
+    """The field at fault, by its name at the top level, and a message.
 
     Args:
         errors: pydantic's.
+        given: what was validated; None: pydantic's locations are taken as they are.
+
+    Returns:
+        The name, and a message that begins with the way to what is wrong, which begins with the
+        name: ``messages[0].content[1].input_audio.data: is empty``.
     """
-    location = errors[0]["loc"]
-    if not location:
-        return None, sentence(errors[0])
-    return str(location[0]), f"{location[0]}: {sentence(errors[0])}"
+    error = foremost(errors)
+    first, *others = (error["loc"] if given is None else _way(error, given)) or [None]
+    if first is None:
+        return None, sentence(error)
+    inside = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in others)
+    return str(first), f"{first}{inside}: {sentence(error)}"
+
+
+def _way(error: Any, given: Any) -> list[str | int]:
+    """The names and indices that lead to what is wrong.
+
+    Pydantic's locations also have the branches of unions in them. Those are told apart by following
+    the location through what was validated.
+    """
+    way: list[str | int] = []
+    at, last = given, len(error["loc"]) - 1
+    chosen = False  # the branch of the object that is reached
+    for index, part in enumerate(error["loc"]):
+        if isinstance(part, int):
+            at = at[part] if isinstance(at, list) and part < len(at) else None
+        elif not isinstance(at, Mapping):
+            continue
+        elif not chosen and index < last and part in (at.get("role"), at.get("type")):
+            chosen = True
+            continue
+        elif part in at or (index == last and error["type"] == "missing"):
+            at = at.get(part)
+        else:
+            continue
+        way.append(part)
+        chosen = False
+    return way

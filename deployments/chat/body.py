@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from deployments.audio.formats import AudioFormat
-from deployments.speech.body import VoiceReference, voice_id
+from deployments.speech.body import Voice, voice_id
 from deployments.validation import INTEGRAL, Encodable, Whole, encodable
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -43,9 +43,9 @@ _False = Annotated[Literal[False] | None, _only(False)]
 
 def _text(text: str) -> str:
     if not text.strip():
-        raise ValueError("a text is empty")
+        raise ValueError("is empty")
     if not encodable(text):
-        raise ValueError("a text has half of a surrogate pair")
+        raise ValueError("has half of a surrogate pair")
     return text
 
 
@@ -109,15 +109,27 @@ _UserParts = Annotated[
     Field(min_length=1),
     Tag("parts"),
 ]
-_EITHER = Discriminator(lambda value: "text" if isinstance(value, str) else "parts")
+
+
+def _form_of_content(content: Any) -> str | None:
+    if isinstance(content, str):
+        return "text"
+    return "parts" if isinstance(content, list) else None
+
+
+_EITHER = Discriminator(
+    _form_of_content,
+    custom_error_type="content",
+    custom_error_message="must be a text or a list of parts",
+)
 
 
 class SystemMessage(BaseModel):
-    """What holds for the whole conversation."""
+    """What holds for the whole conversation; ``developer`` is OpenAI's new name of its role."""
 
     model_config = _STRICT
 
-    role: Literal["system"]
+    role: Literal["system", "developer"]
     content: Annotated[_Whole | _TextParts, _EITHER]
     name: _Nothing = None
 
@@ -155,7 +167,7 @@ class AudioOptions(BaseModel):
 
     model_config = _STRICT
 
-    voice: Encodable | VoiceReference
+    voice: Voice
     format: ChatAudioFormat
 
     @property
@@ -248,7 +260,7 @@ class ChatBody(BaseModel):
         return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
 
     def fault(self) -> tuple[str, str] | None:
-        """A field that does not go with the others, and why; None if all do."""
+        """What does not go with the rest, as in ``refuse_fault``; None if all does."""
         modalities = ["text"] if self.modalities is None else self.modalities
         if len(set(modalities)) != len(modalities) or "text" not in modalities:
             return "modalities", 'must be ["text"] or ["text", "audio"]'
@@ -257,14 +269,14 @@ class ChatBody(BaseModel):
         if not self.speaks and self.audio is not None:
             return "audio", "goes with audio among the modalities"
         if self.audio is not None and self.stream and self.audio.format != "pcm16":
-            return "audio", "format must be pcm16 in a stream"
+            return "audio.format", "must be pcm16 in a stream"
         if self.stream_options is not None and not self.stream:
             return "stream_options", "goes with a stream"
         if self.max_tokens is not None and self.max_completion_tokens is not None:
             return "max_tokens", "is the old name of max_completion_tokens; give one of them"
         if self.messages[-1].role != "user":
             return "messages", "the last message must be the user's"
-        for message in self.messages:
+        for index, message in enumerate(self.messages):
             if isinstance(message, AssistantMessage) and message.content is message.audio is None:
-                return "messages", "an assistant's message has neither content nor audio"
+                return f"messages[{index}]", "has neither content nor audio"
         return None

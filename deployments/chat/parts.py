@@ -6,7 +6,7 @@ import asyncio
 import base64
 from collections.abc import Iterable
 
-from deployments.calls.answer_messages import CallPart, Clip
+from deployments.calls.answer_messages import CallPart, Clip, Role
 from deployments.chat.body import (
     AssistantMessage,
     AudioData,
@@ -48,13 +48,15 @@ async def parts_of(body: ChatBody, model: ServedModel, catalog: Catalog) -> tupl
                 if seconds < 0:
                     raise _too_long(where)
             continue
-        for content in _contents(message):
+        role: Role = "user" if message.role == "user" else "system"
+        for number, content in enumerate(_contents(message)):
             if isinstance(content, AudioPart):
-                clip = await _clip(content.input_audio, model, catalog.uploads, seconds, where)
+                data = f"{where}.content[{number}].input_audio.data"
+                clip = await _clip(content.input_audio, model, catalog.uploads, seconds, data)
                 seconds -= len(clip.samples) / _rate(model)
-                parts.append(CallPart(message.role, "audio", clip))
+                parts.append(CallPart(role, "audio", clip))
             else:
-                parts.append(CallPart(message.role, "text", content.text))
+                parts.append(CallPart(role, "text", content.text))
     _check_characters((part.value for part in parts if isinstance(part.value, str)), catalog)
     return tuple(parts)
 
@@ -153,13 +155,13 @@ async def _clip(
     try:
         data = base64.b64decode(audio.data, validate=True)
     except ValueError as error:  # of its letters too, where they are not ASCII
-        raise _error(f"input_audio.data is not base64: {error}", where) from error
+        raise _error(f"is not base64: {error}", where) from error
     samples = await uploads.read(
         data,
         sample_rate=_rate(model),
         max_seconds=seconds,
         param=_PARAM,
-        prefix=f"{where}: its audio",
+        prefix=f"{where}:",
         too_long=400,
     )
     return Clip(samples)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
 from deployments.validation import first_field
 
+_FORM = "multipart/form-data"
 _TYPES = {401: "authentication_error", 429: "rate_limit_exceeded", 503: "unavailable"}
 
 
@@ -50,13 +53,14 @@ class ApiError(Exception):
 def refuse_fault(fault: tuple[str, str] | None) -> None:
     """
     Args:
-        fault: a field, and what is wrong with it.
+        fault: the way to what is wrong, as ``audio.format``, and what is wrong with it.
 
     Raises:
         ApiError: 400, there is a fault.
     """
     if fault is not None:
-        raise ApiError(400, f"{fault[0]}: {fault[1]}", param=fault[0])
+        way, message = fault
+        raise ApiError(400, f"{way}: {message}", param=re.split(r"[.\[]", way)[0])
 
 
 def error_body(
@@ -95,8 +99,12 @@ def install(app: FastAPI) -> None:
         )
 
     @app.exception_handler(RequestValidationError)
-    async def validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
         param, message = _describe_body(error)
+        if isinstance(error.body, FormData) and not request.headers.get(
+            "content-type", ""
+        ).startswith(_FORM):
+            message += f"; send a form, as content-type {_FORM}"
         return error_response(400, message, param=param)
 
     @app.exception_handler(HTTPException)
@@ -112,11 +120,8 @@ def install(app: FastAPI) -> None:
 def _describe_body(error: RequestValidationError) -> tuple[str | None, str]:
     errors = error.errors()
     # FastAPI's locations begin with where the value was; a body that is no JSON object
-    # has nothing after it, or the position of the syntax error.
-    kind = errors[0]["type"]
-    if kind == "json_invalid":
-        return None, f"the body is not JSON: {errors[0]['ctx']['error']}"
+    # has nothing after it.
     fields = [{**e, "loc": e["loc"][1:]} for e in errors]
     if not fields[0]["loc"]:
         return None, "the body must be a JSON object, sent as content-type application/json"
-    return first_field(fields)
+    return first_field(fields, error.body)

@@ -15,7 +15,7 @@ from deployments import tracing
 from deployments.calls.answer_messages import AnswerCall
 from deployments.calls.events import Pulse, ReplicaEvents
 from deployments.calls.messages import SpeechCall
-from deployments.front_end import errors
+from deployments.front_end import errors, unknown_url
 from deployments.front_end.openapi import ERRORS, DescribedApp
 from deployments.guards import exposure, logs
 from deployments.guards.key_source import plain_keys
@@ -57,6 +57,7 @@ def create_app(catalog: Catalog, guards: Guards | None = None) -> FastAPI:
     app = DescribedApp(title="speechlm-serve", lifespan=lifespan, docs_url=None, redoc_url=None)
     guards.install(app, catalog.service)
     errors.install(app)
+    unknown_url.install(app)
     for module in (chat, transcriptions, voices, speech, speech_stream, models, health):
         app.include_router(module.router(catalog), responses=ERRORS)
     for module in (page, docs):

@@ -19,6 +19,7 @@ from deployments.chat.body import AudioOptions, ChatBody
 from deployments.chat.parts import parts_of, texts_of
 from deployments.front_end import openapi, sse
 from deployments.front_end.errors import ApiError, refuse_fault
+from deployments.front_end.strict_route import StrictRoute
 from deployments.guards.audit import AuditRecord
 from deployments.models.catalog import Catalog
 from deployments.stores.answer_store import KeptAnswer
@@ -26,7 +27,7 @@ from deployments.stores.answer_store import KeptAnswer
 
 def router(catalog: Catalog) -> APIRouter:
     """The endpoint over one catalog."""
-    routes = APIRouter(tags=["chat"])
+    routes = APIRouter(tags=["chat"], route_class=StrictRoute)
     limits = catalog.service
 
     @routes.post(

@@ -14,6 +14,7 @@ from deployments.calls.messages import SpeechCall, usage
 from deployments.calls.speaking import Speech
 from deployments.front_end import openapi, sse
 from deployments.front_end.errors import ApiError, refuse_fault
+from deployments.front_end.strict_route import StrictRoute
 from deployments.guards.audit import AuditRecord
 from deployments.models.catalog import Catalog, ServedModel
 from deployments.speech.body import SpeechBody
@@ -25,7 +26,7 @@ _CLIENT_STREAMS = ("x-stainless-raw-response", "stream")
 
 def router(catalog: Catalog) -> APIRouter:
     """The endpoint over one catalog."""
-    routes = APIRouter(tags=["audio"])
+    routes = APIRouter(tags=["audio"], route_class=StrictRoute)
     limits = catalog.service
 
     @routes.post("/v1/audio/speech", response_class=Response, responses=openapi.audio())

@@ -8,10 +8,12 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from fastapi import APIRouter, Response, WebSocket, WebSocketDisconnect
 from pydantic import ValidationError
 
-from deployments.front_end.errors import ApiError
+from deployments.front_end import strict_json
+from deployments.front_end.errors import ApiError, error_response
+from deployments.front_end.strict_route import refuse_query
 from deployments.models.catalog import Catalog
 from deployments.speech import stream_messages as messages
 from deployments.speech.session import SpeechSession
@@ -19,6 +21,7 @@ from deployments.validation import first_field
 
 # RFC 6455: normal, going away, policy violation, internal error, try again later.
 _NORMAL, _LEAVING, _REFUSED, _FAILED, _BUSY = 1000, 1001, 1008, 1011, 1013
+_PATH = "/v1/audio/speech/stream"
 _log = logging.getLogger(__name__)
 _CLOSES = {429: _BUSY, 503: _BUSY, 500: _FAILED}
 
@@ -27,10 +30,15 @@ def router(catalog: Catalog) -> APIRouter:
     """The endpoint over one catalog."""
     routes = APIRouter(tags=["audio"])
 
-    @routes.websocket("/v1/audio/speech/stream")
+    @routes.get(_PATH, include_in_schema=False)
+    async def no_websocket() -> Response:
+        return error_response(426, f"{_PATH} is a WebSocket", headers={"upgrade": "websocket"})
+
+    @routes.websocket(_PATH)
     async def speak_while_text_arrives(socket: WebSocket) -> None:
         await socket.accept()
         try:
+            refuse_query(socket)
             await _Connection(socket, catalog).run()
         except WebSocketDisconnect:
             pass
@@ -161,10 +169,16 @@ class _Connection:
         received = await self._socket.receive()
         if received["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(received.get("code", 1005))
+        text = received.get("text") or ""
         try:
-            return messages.CLIENT_MESSAGE.validate_json(received.get("text") or b"")
+            given = strict_json.parse(text)
+            return messages.CLIENT_MESSAGE.validate_json(text)
+        except strict_json.NotJson as error:
+            raise ApiError(
+                400, f"a message must be a JSON object, sent as text: it {error}"
+            ) from error
         except ValidationError as error:
-            field, message = _first_field(error)
+            field, message = _first_field(error, given)
             raise ApiError(400, message, param=field) from error
 
     async def _send_json(self, data: dict[str, Any]) -> None:
@@ -183,14 +197,14 @@ def _until_idle(session: SpeechSession, heard: float, idle_seconds: float) -> fl
     return max(since, heard) + idle_seconds - time.monotonic()
 
 
-def _first_field(error: ValidationError) -> tuple[str | None, str]:
+def _first_field(error: ValidationError, given: Any) -> tuple[str | None, str]:
     errors = error.errors()
-    if errors[0]["type"] == "json_invalid":
-        return None, "a message must be a JSON object, sent as text"
+    if errors[0]["type"] == "json_invalid":  # half of a surrogate pair, which Python's takes
+        return None, f"a message must be a JSON object, sent as text: {errors[0]['ctx']['error']}"
     if errors[0]["type"] in ("union_tag_invalid", "union_tag_not_found"):
         return "type", "type: must be start, text, flush, cancel or end"
     # The locations begin with the type.
-    return first_field([{**e, "loc": e["loc"][1:]} for e in errors])
+    return first_field([{**e, "loc": e["loc"][1:]} for e in errors], given)
 
 
 async def _end(*tasks: asyncio.Task[Any]) -> None:

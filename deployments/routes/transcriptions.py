@@ -17,6 +17,7 @@ from deployments.calls.conversing import Answer
 from deployments.calls.patience import patiently
 from deployments.front_end import openapi, sse
 from deployments.front_end.errors import ApiError
+from deployments.front_end.strict_route import StrictRoute
 from deployments.guards.audit import AuditRecord
 from deployments.models.catalog import Catalog, ServedModel
 from deployments.transcription import transcript
@@ -30,7 +31,7 @@ _MEDIA_TYPES = {"text": "text/plain", "srt": "application/x-subrip", "vtt": "tex
 
 def router(catalog: Catalog) -> APIRouter:
     """The endpoint over one catalog."""
-    routes = APIRouter(tags=["audio"])
+    routes = APIRouter(tags=["audio"], route_class=StrictRoute)
 
     @routes.post(
         "/v1/audio/transcriptions",
@@ -41,7 +42,7 @@ def router(catalog: Catalog) -> APIRouter:
         form: Annotated[TranscriptionForm, Depends()], request: Request
     ) -> Response:
         """Writes down what is said in ``file``."""
-        form.check_names((await request.form()).keys())
+        form.check_names((await request.form()).multi_items())
         model = catalog.model(form.model)
         model.require("transcribes")
         form.check_values()

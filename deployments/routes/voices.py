@@ -12,6 +12,8 @@ from fastapi.responses import Response
 
 from deployments.calls.conversing import encode
 from deployments.front_end.errors import ApiError
+from deployments.front_end.forms import check_fields
+from deployments.front_end.strict_route import StrictRoute
 from deployments.models.catalog import Catalog, ServedModel
 from deployments.stores.voice_store import StoredVoice, TooManyVoices, VoiceExists
 
@@ -23,9 +25,10 @@ _LONGEST_CONSENT = 512
 
 def router(catalog: Catalog) -> APIRouter:
     """The endpoints over one catalog."""
-    routes = APIRouter(prefix="/v1/audio/voices", tags=["audio"])
+    routes = APIRouter(prefix="/v1/audio/voices", tags=["audio"], route_class=StrictRoute)
     store = catalog.voices.store
 
+    @routes.head("", include_in_schema=False)
     @routes.get("")
     async def list_voices() -> dict[str, Any]:
         """All voices: the models' own, then the recorded ones."""
@@ -33,12 +36,11 @@ def router(catalog: Catalog) -> APIRouter:
         for model in catalog:
             for voice in model.card.voices:
                 own.setdefault(voice, []).append(model.card.id)
-        cloning = [model.card.id for model in catalog if "clones" in model.card.abilities]
         stored = await asyncio.to_thread(store.voices)
         return {
             "object": "list",
             "data": [_entry(name, None, models) for name, models in own.items()]
-            + [_entry(voice.name, voice.created, cloning) for voice in stored],
+            + [_entry(voice.name, voice.created, _able(catalog)) for voice in stored],
         }
 
     @routes.post("")
@@ -50,8 +52,7 @@ def router(catalog: Catalog) -> APIRouter:
         consent: Annotated[str | None, Form(max_length=_LONGEST_CONSENT)] = None,
     ) -> dict[str, Any]:
         """Stores a recording, in OpenAI's field ``audio_sample`` or in ``file``."""
-        for field in (await request.form()).keys() - _FIELDS:
-            raise ApiError(400, f"{field}: is not a known field", param=field)
+        check_fields((await request.form()).multi_items(), _FIELDS)
         models = _cloning(catalog)
         _check_name(name, catalog)
         if (audio_sample is None) == (file is None):
@@ -70,15 +71,25 @@ def router(catalog: Catalog) -> APIRouter:
             await asyncio.to_thread(store.keep_codes, voice, encoder, encoded)
         return _entry(name, voice.created, [model.card.id for model in models])
 
+    @routes.head("/{name}", include_in_schema=False)
+    @routes.get("/{name}")
+    async def get_voice(name: str) -> dict[str, Any]:
+        """One voice."""
+        own = [model.card.id for model in catalog if name in model.card.voices]
+        if own:
+            return _entry(name, None, own)
+        voice = await asyncio.to_thread(store.find, name)
+        if voice is None:
+            raise _unknown(name)
+        return _entry(name, voice.created, _able(catalog))
+
     @routes.delete("/{name}")
     async def delete_voice(name: str) -> Response:
         """Removes a recorded voice."""
         if any(name in model.card.voices for model in catalog):
             raise ApiError(400, f"name: {name!r} is a model's own voice", param="name")
         if not await asyncio.to_thread(store.remove, name):
-            raise ApiError(
-                404, f"name: there is no voice {name!r}", param="name", code="voice_not_found"
-            )
+            raise _unknown(name)
         return Response(status_code=204)
 
     return routes
@@ -94,6 +105,15 @@ def _entry(name: str, created: int | None, models: list[str]) -> dict[str, Any]:
         "built_in": created is None,
         "models": models,
     }
+
+
+def _unknown(name: str) -> ApiError:
+    return ApiError(404, f"name: there is no voice {name!r}", param="name", code="voice_not_found")
+
+
+def _able(catalog: Catalog) -> list[str]:
+    """The models that can speak with a recorded voice."""
+    return [model.card.id for model in catalog if "clones" in model.card.abilities]
 
 
 def _cloning(catalog: Catalog) -> list[ServedModel]:

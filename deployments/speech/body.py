@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
 from deployments.audio.formats import MAX_RATE, MIN_RATE, AudioFormat, require_rate
 from deployments.audio.speed import MAX_SPEED, MIN_SPEED
@@ -25,6 +25,23 @@ class VoiceReference(BaseModel):
     id: Encodable
 
 
+def _form_of_voice(voice: Any) -> str | None:
+    if isinstance(voice, str):
+        return "name"
+    return "reference" if isinstance(voice, dict | VoiceReference) else None
+
+
+Voice = Annotated[
+    Annotated[Encodable, Tag("name")] | Annotated[VoiceReference, Tag("reference")],
+    Discriminator(
+        _form_of_voice,
+        custom_error_type="voice",
+        custom_error_message='must be a name or {"id": name}',
+    ),
+]
+"""A voice in either form."""
+
+
 def voice_id(voice: str | VoiceReference) -> str:
     """The voice, in whichever form it was given."""
     return voice if isinstance(voice, str) else voice.id
@@ -43,7 +60,7 @@ class SpeechOptions(BaseModel):
     model_config = _STRICT
 
     model: str
-    voice: Encodable | VoiceReference
+    voice: Voice
     response_format: AudioFormat = "mp3"
     speed: float = Field(1.0, ge=MIN_SPEED, le=MAX_SPEED)
     sample_rate: Annotated[int, Field(ge=MIN_RATE, le=MAX_RATE), INTEGRAL] | None = None

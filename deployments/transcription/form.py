@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import File, Form, UploadFile
 
 from deployments.front_end.errors import ApiError
+from deployments.front_end.forms import check_fields
 
 Format = Literal["json", "text", "srt", "verbose_json", "vtt"]
 _STREAMED: tuple[Format, ...] = ("json", "text")
@@ -48,17 +49,15 @@ class TranscriptionForm:
         self.granularities = timestamp_granularities
 
     @staticmethod
-    def check_names(sent: Iterable[str]) -> None:
+    def check_names(sent: Iterable[tuple[str, Any]]) -> None:
         """
         Args:
-            sent: names of the fields that the client sent.
+            sent: the fields that the client sent.
 
         Raises:
-            ApiError: 400, a field is unknown.
+            ApiError: 400, a field is unknown, or comes more often than it may.
         """
-        for name in sent:
-            if name not in _FIELDS:
-                raise ApiError(400, f"{name}: is not a known field", param=name)
+        check_fields(sent, _FIELDS, repeated={_GRANULARITIES})
 
     def check_values(self) -> None:
         """

@@ -86,6 +86,16 @@ async def test_guidance_and_the_class_reach_the_replica(front: Front) -> None:
     assert (front.call.cfg_scale, front.call.priority) == (2.5, "batch")
 
 
+@pytest.mark.parametrize("role", ["system", "developer"])
+async def test_what_holds_for_the_whole_conversation(front: Front, role: str) -> None:
+    answer = await ask(front, messages=[{"role": role, "content": "Be brief."}, *HELLO])
+    assert answer.status_code == 200, answer.text
+    assert [(p.role, p.value) for p in front.call.parts] == [
+        ("system", "Be brief."),
+        ("user", "Hello."),
+    ]
+
+
 async def test_audio_and_a_later_turn_that_refers_to_it(front: Front) -> None:
     first = await ask(front, **AUDIO)
     message = first.json()["choices"][0]["message"]
@@ -296,7 +306,7 @@ async def test_a_part_of_a_kind_that_is_not_known_is_told_which_are(front: Front
     body = {"model": "dialogue", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}
     error = error_of(await front.http.post(URL, json=body))
     assert error["message"] == (
-        "messages: has the type 'image_url'; it can be 'text', 'input_audio'"
+        "messages[0].content[0]: has the type 'image_url'; it can be 'text', 'input_audio'"
     )
 
 

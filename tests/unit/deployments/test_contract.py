@@ -258,7 +258,10 @@ async def test_models_are_listed_with_their_voices_and_guidance() -> None:
         assert (await http.get("/v1/models/demo")).json() == card
 
 
-@pytest.mark.parametrize("path", ["/", "/live", "/ready"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/live", "/ready", "/v1/models", "/v1/models/demo", "/v1/audio/voices/slt"],
+)
 async def test_a_load_balancer_may_ask_for_the_head_alone(path: str) -> None:
     async with client(StandIn()) as http:
         answer = await http.head(path)

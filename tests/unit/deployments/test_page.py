@@ -29,7 +29,12 @@ from tests.browser import Page, chromium
 RATE = 24_000
 CARDS = [
     {"id": "one", "voices": ["ann", "bob"], "cfg_scale": 1.5},
-    {"id": "two", "voices": ["bob", "cyd"], "cfg_scale": 1, "abilities": ["speaks", "takes_instructions"]},
+    {
+        "id": "two",
+        "voices": ["bob", "cyd"],
+        "cfg_scale": 1,
+        "abilities": ["speaks", "takes_instructions"],
+    },
     {"id": "ears", "voices": [], "cfg_scale": 1, "abilities": ["transcribes"]},
 ]
 

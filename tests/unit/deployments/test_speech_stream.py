@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.testclient import TestClient, WebSocketTestSession
+from starlette.testclient import TestClient, WebSocketDenialResponse, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 
 from deployments.calls.messages import (
@@ -37,6 +37,7 @@ from deployments.speech import allowance
 from deployments.stores.voice_store import StoredVoice
 from tests.unit.deployments.answering_stand_in import CODES, Front, tone, wav
 from tests.unit.deployments.guarded_app import InProcess
+from tests.unit.deployments.stand_in import error_of
 
 RATE = 24_000
 CARD = ModelCard("demo", ("slt", "rms"), 1.5, "english", 60)
@@ -94,14 +95,16 @@ class StandIn:
 
 
 @contextmanager
-def connection(engines: StandIn, **settings: Any) -> Iterator[WebSocketTestSession]:
+def connection(
+    engines: StandIn, address: str = LOCAL, **settings: Any
+) -> Iterator[WebSocketTestSession]:
     service = ServiceSettings(retry_after_seconds=1, **settings)
     catalog = Catalog([ServedModel(CARD, engines)], service, created=1)
     # The test client cancels an application that is still at work when its client leaves.
     with (
         TestClient(create_app(catalog)) as http,
         suppress(CancelledError),
-        http.websocket_connect(LOCAL) as socket,
+        http.websocket_connect(address) as socket,
     ):
         yield socket
 
@@ -518,7 +521,7 @@ def test_the_audit_log_has_what_was_said_as_far_as_it_is_wanted(
     settings = AuditSettings(path=str(tmp_path / "audit.jsonl"), text=kept, audio=kept)
     with (
         guarded(GuardSettings(audit=settings), StandIn())[0] as http,
-        http.websocket_connect(LOCAL) as socket,
+        http.websocket_connect(address) as socket,
     ):
         socket.send_json(START)
         say(socket, "Hello there, ", "everybody in ", "the room.")
@@ -603,3 +606,35 @@ def test_what_is_cancelled_while_a_service_stops_is_over() -> None:
         until(socket, "cancelled")
         until(socket, "done")
         assert_closes(socket, 1001)
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ('{"type": "text"}', "text: is required"),
+        ('{"type": "text", "text": 3}', "text: must be a string"),
+        ('{"type": "text", "type": "text", "text": "a"}', "it has 'type' twice in one object"),
+        ('{"type": ', "it is not JSON: Expecting value (character 9)"),
+    ],
+)
+def test_what_is_wrong_with_a_message_is_said(message: str, says: str) -> None:
+    with connection(StandIn()) as socket:
+        socket.send_json(START)
+        socket.send_text(message)
+        assert socket.receive_json()["error"]["message"].endswith(says)
+
+
+def test_a_parameter_of_the_address_is_refused() -> None:
+    with connection(StandIn(), address=f"{LOCAL}?model=demo") as socket:
+        assert socket.receive_json()["error"]["param"] == "model"
+
+
+def test_where_there_is_no_websocket_the_answer_says_so() -> None:
+    with (
+        pytest.raises(WebSocketDenialResponse) as caught,
+        connection(StandIn(), address=LOCAL.replace("/stream", "")),
+    ):
+        pass
+    assert caught.value.status_code == 404
+    error = error_of(caught.value)
+    assert (error["code"], error["message"]) == ("unknown_url", "no WebSocket at /v1/audio/speech")

@@ -57,6 +57,9 @@ async def test_a_voice_comes_and_goes(front: Front) -> None:
     assert voices["rms"]["built_in"]
     assert voices["ada"] == entry
 
+    assert (await front.http.get(f"{URL}/ada")).json() == entry
+    assert (await front.http.get(f"{URL}/rms")).json() == voices["rms"]
+
     stored = front.catalog.voices.store.find("ada")
     assert stored is not None
     assert stored.consent == "cons_1"
@@ -65,9 +68,10 @@ async def test_a_voice_comes_and_goes(front: Front) -> None:
     assert np.array_equal(kept, CODES)
 
     assert (await front.http.delete(f"{URL}/ada")).status_code == 204
-    gone = await front.http.delete(f"{URL}/ada")
-    assert gone.status_code == 404
-    assert error_of(gone)["code"] == "voice_not_found"
+    for method in ("DELETE", "GET"):
+        gone = await front.http.request(method, f"{URL}/ada")
+        assert gone.status_code == 404
+        assert error_of(gone)["code"] == "voice_not_found"
 
 
 async def test_the_other_name_of_the_file(front: Front) -> None:
