@@ -65,7 +65,10 @@ def build(args: dict[str, Any]) -> Application:
 
 def _card(model: ModelSettings, index: int) -> ModelCard:
     directory, spec = find(model, index)
-    return ModelCard.of(model, spec, ModelAudio.of(directory), directory)
+    try:
+        return ModelCard.of(model, spec, ModelAudio.of(directory), directory)
+    except ValueError as error:
+        raise ValueError(f"models.{index}.{error}") from error
 
 
 def _limiter(settings: Settings) -> DeploymentActorConfig:

@@ -6,6 +6,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 
 from deployments.commands import CommandError
 
@@ -16,6 +17,8 @@ _COMMANDS = ("serve", "say", "keys", "generate", "eval", "convert", "inspect", "
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="speechlm", description="Speech language models.")
+    version = f"%(prog)s {metadata.version('speechlm-serve')}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in _COMMANDS:
         module = importlib.import_module(f"deployments.commands.{name.replace('-', '_')}")

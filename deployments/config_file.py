@@ -11,7 +11,7 @@ from ray.serve.schema import ServeApplicationSchema, ServeDeploySchema
 
 from deployments import yaml_file
 from deployments.settings import INGRESS, Settings
-from deployments.validation import sentence
+from deployments.validation import foremost, sentence
 
 BUILDER = "deployments.builder:build"
 
@@ -41,7 +41,7 @@ def load(path: Path) -> ServeDeploySchema:
         unknown = unknown_keys(data, config.model_dump(exclude_unset=True))
         fault = f"unknown keys: {', '.join(unknown)}" if unknown else _fault(config, settings)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = foremost(error.errors())
         where = ".".join(map(str, first["loc"]))
         fault = f"{where}: {sentence(first)}" if where else sentence(first)
     except RecursionError:

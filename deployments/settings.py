@@ -23,6 +23,8 @@ INGRESS = "Ingress"
 Cpus = Annotated[float, Field(ge=0)]
 Gpus = Annotated[float, Field(ge=0)]
 
+SHORTEST_CONTEXT = 64
+"""Rows of a request: a prompt of a few words and a moment of audio."""
 ENGINE_GPU_MEMORY = 0.92
 """Share of a GPU's memory that vLLM takes where nothing is said."""
 SHARED_GPU_MEMORY = 0.97
@@ -52,7 +54,7 @@ class EngineSettings(StrictSettings):
     max_rows: int = Field(64, ge=1)
     kv_blocks: int | None = Field(None, ge=1)
     max_batched_tokens: int | None = Field(None, ge=1)
-    max_model_len: int | None = Field(None, ge=1)
+    max_model_len: int | None = Field(None, ge=SHORTEST_CONTEXT)
     prefix_cache: bool = True
     gpu_memory_utilization: float | None = Field(None, gt=0, le=1)
     tensor_parallel_size: int = Field(1, ge=1)
@@ -203,7 +205,7 @@ class ModelSettings(StrictSettings):
             numbers, abbreviations, signs and markup out in words (docs/text.md), for models that
             were trained on words; ``none`` passes texts on as they are.
         replicas: engines, each with a vocoder of its own.
-        autoscaling: None: there are always ``replicas``; else that is not used.
+        autoscaling: None: there are always ``replicas``; else those must not be set.
         max_concurrent_requests: per replica, however many rows are free; further requests wait
             or are refused, see ``admission``.
         surge_percent: of the replicas, how many more may run while a new version replaces the
@@ -227,6 +229,14 @@ class ModelSettings(StrictSettings):
     def deployment(self) -> str:
         """Of its engines; it names log files."""
         return f"engine-{self.id.replace('/', '--')}"
+
+    @model_validator(mode="after")
+    def _one_number_of_replicas(self) -> ModelSettings:
+        if self.autoscaling is not None and self.replicas != 1:
+            raise ValueError(
+                "replicas: is not used with autoscaling, which has min_replicas and max_replicas"
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_gpu_is_enough(self) -> ModelSettings:

@@ -31,6 +31,7 @@ from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
     Qwen3OmniMoeAudioEncoderConfig,
 )
 from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import Qwen3OmniMoeAudioEncoder
+from transformers.utils import logging
 
 from vocoder_service.log_mel import BAGPIPER_FEATURES, SETTINGS_FILE, LogMel
 from vocoder_service.ssl_units import CENTROIDS, CENTROIDS_FILE, QUANTIZER_FILE
@@ -70,7 +71,7 @@ def make_tiny_xcodec(
         for quantizer in model.quantizer.quantizers:
             quantizer.codebook.embed.normal_()  # zero in a new model: all codes sound the same
         _make_audible(model.decode, model.acoustic_decoder.conv2, num_codebooks, codebook_size)
-    model.save_pretrained(directory)
+    _save(model, directory)
 
 
 def make_tiny_dac(
@@ -97,7 +98,7 @@ def make_tiny_dac(
         for quantizer in model.quantizer.quantizers:
             quantizer.codebook.weight.data.normal_()
         _make_audible(model.decode, model.decoder.conv2, num_codebooks, codebook_size)
-    model.save_pretrained(directory)
+    _save(model, directory)
 
 
 def make_tiny_encodec(
@@ -135,7 +136,7 @@ def make_tiny_encodec(
             model.decode(audio_codes[None], audio_scales=[None])
 
         _make_audible(decode, model.decoder.layers[-1].conv, num_codebooks, codebook_size)
-    model.save_pretrained(directory)
+    _save(model, directory)
 
 
 def make_tiny_mimi(
@@ -170,7 +171,7 @@ def make_tiny_mimi(
             if name.endswith("embed_sum"):
                 buffer.normal_()
         _make_audible(model.decode, model.decoder.layers[-1].conv, num_codebooks, codebook_size)
-    model.save_pretrained(directory)
+    _save(model, directory)
 
 
 def make_tiny_ssl(directory: str | Path, seed: int, units: int) -> None:
@@ -184,7 +185,7 @@ def make_tiny_ssl(directory: str | Path, seed: int, units: int) -> None:
             features = model(torch.randn(1, 2 * 16000) / 10).last_hidden_state[0]
         spread = torch.randn(units, config.hidden_size)
         centroids = features.mean(dim=0) + features.std(dim=0) * spread
-    model.save_pretrained(path)
+    _save(model, path)
     save_file({CENTROIDS: centroids.contiguous()}, path / CENTROIDS_FILE)
     quantizer = {"layer": config.num_hidden_layers, "normalise": False}
     (path / QUANTIZER_FILE).write_text(json.dumps(quantizer) + "\n")
@@ -223,7 +224,7 @@ def make_tiny_audio_tower(directory: str | Path, seed: int, width: int) -> None:
     spread, mean = torch.std_mean(rows, dim=0)
     adaptor.weight.data /= 2 * spread[:, None]
     adaptor.bias.data.sub_(mean).div_(2 * spread)
-    encoder.save_pretrained(path)
+    _save(encoder, path)
     save_file(dict(adaptor.state_dict()), path / ADAPTOR_FILE)
     (path / SETTINGS_FILE).write_text(json.dumps(BAGPIPER_FEATURES, indent=1) + "\n")
 
@@ -308,3 +309,14 @@ def _make_audible(
     gain = _PEAK / (wave - wave.mean()).abs().max()
     _set_weight(last, last.weight * gain)
     cast(nn.Parameter, last.bias).sub_(wave.mean()).mul_(gain)
+
+
+def _save(model: Any, directory: str | Path) -> None:
+    """Without the progress bar of transformers, which would be over before it can be read."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        model.save_pretrained(directory)
+    finally:
+        if shown:
+            logging.enable_progress_bar()

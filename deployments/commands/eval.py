@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deployments.commands import CommandError
+from deployments.commands import CommandError, add_url
 
 if TYPE_CHECKING:
     from deployments.evaluation.asking import Answer
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("evaluation"), metavar="DIR", help="default: %(default)s"
     )
-    parser.add_argument("--url", default="http://127.0.0.1:8000", help="default: %(default)s")
+    add_url(parser)
     parser.add_argument("--model", help="default: the service's first")
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=cores, help="judges at a time")

@@ -63,8 +63,9 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _revoke(options: argparse.Namespace) -> None:
-    from deployments.guards.keys_file import editing
+    from deployments.guards.keys_file import editing, load
 
+    load(options.file)  # where there is none, none is made
     with editing(options.file) as content:
         client = content.revoke(options.id)
         if client is None:

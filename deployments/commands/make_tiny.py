@@ -32,6 +32,8 @@ def run(options: argparse.Namespace) -> int:
         check_is_free(options.out)
         if options.layers < 1:
             raise CommandError(f"--layers: must be at least 1, got {options.layers}")
+        if options.hidden < 64 or options.hidden % 64:
+            raise CommandError(f"--hidden: must be a multiple of 64, got {options.hidden}")
         chosen = {k: v for k in ("backbone", "codec") if (v := getattr(options, k)) is not None}
         if chosen and options.spec is None:
             raise CommandError(f"--{next(iter(chosen))}: a served family has its own")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from deployments.commands import CommandError
+from deployments.commands import CommandError, add_url
 
 if TYPE_CHECKING:
     import httpx
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--voice", help="default: the model's first")
     parser.add_argument("--cfg-scale", type=float, help="guidance, 1 is off; default: the model's")
     parser.add_argument("--seed", type=int, help="default: one is drawn")
-    parser.add_argument("--url", default="http://127.0.0.1:8000", help="default: %(default)s")
+    add_url(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,7 +68,7 @@ def _body(options: argparse.Namespace, client: httpx.Client) -> dict[str, Any]:
 def _format(output: Path) -> str:
     from deployments.audio.formats import AudioFormat
 
-    name = output.suffix.removeprefix(".").lower() or "wav"
+    name = output.suffix.removeprefix(".").lower()
     formats: tuple[str, ...] = get_args(AudioFormat)
     if name not in formats:
         raise CommandError(f"{output}: must end with one of .{', .'.join(formats)}")

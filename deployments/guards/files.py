@@ -23,6 +23,8 @@ def check(guards: GuardSettings, service: ServiceSettings) -> None:
             Usage(Path(guards.usage_file)).close()
         except sqlite3.Error as error:
             raise ValueError(f"guards.usage_file: {guards.usage_file}: {error}") from error
+    elif guards.usage_file is not None:  # nothing to count now, but once a limit is set
+        _check_folder("guards.usage_file", Path(guards.usage_file).parent)
     # Its folders are made when it is first needed.
     folders = Path(service.store).absolute().parents
     _check_folder("service.store", next(folder for folder in folders if folder.exists()))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
 from cfg_pairing.admission import Priority
 from deployments.strict_settings import Seconds, StrictSettings
@@ -55,6 +56,21 @@ class AuditSettings(StrictSettings):
     audio: bool = False
 
 
+_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/?#@*\sA-Z]+")
+
+
+def _checked_origin(origin: str) -> str:
+    if not _ORIGIN.fullmatch(origin):
+        raise ValueError(
+            f"{origin!r} is nothing that a browser sends; an origin is https://example.org, with "
+            "the scheme, in lower case, without a path, and * is all of them"
+        )
+    return origin
+
+
+Origin = Annotated[str, AfterValidator(_checked_origin)]
+
+
 class GuardSettings(StrictSettings):
     """Who gets in, and what they may take (docs/guards.md).
 
@@ -84,10 +100,17 @@ class GuardSettings(StrictSettings):
     limiter_timeout_seconds: Seconds = 2.0
     audit: AuditSettings = AuditSettings()
     log_format: Literal["json", "text"] = "json"
-    cors_origins: list[str] = Field(default_factory=list)
+    cors_origins: list[Origin] = Field(default_factory=list)
     max_http_requests: int = Field(1024, ge=1)
     max_websockets: int = Field(1024, ge=1)
     body_timeout_seconds: Seconds = 30.0
+
+    @model_validator(mode="after")
+    def _burst_of_something(self) -> GuardSettings:
+        limits = self.limits
+        if limits.burst and not limits.requests_per_second and self.keys_file is None:
+            raise ValueError("limits.burst: does nothing without limits.requests_per_second")
+        return self
 
     @property
     def limited(self) -> bool:

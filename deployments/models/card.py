@@ -60,14 +60,15 @@ class ModelCard:
             directory: the model's; None: it lacks nothing.
 
         Raises:
-            ValueError: the settings name a voice that the model does not have.
+            ValueError: the settings name a voice that the model does not have; the message begins
+                with the setting's name.
         """
         known = tuple(spec.voices)
         voices = tuple(settings.voices or known or (_ONLY_VOICE,))
         unknown = [voice for voice in voices if voice not in known]
         if known and unknown:
             raise ValueError(
-                f"model {settings.id!r}: voices: {unknown[0]!r} is not one of {', '.join(known)}"
+                f"voices: {unknown[0]!r} is not one of {', '.join(known)}"
             )
         return cls(
             settings.id,

@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,12 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert "usage: speechlm" in done.stdout
 
 
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"speechlm {version('speechlm-serve')}\n"
+
+
 @pytest.mark.parametrize("arguments", [[], ["sing"], ["say"], ["generate", "--model", "x"]])
 def test_a_mistake_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
@@ -43,8 +50,9 @@ def test_a_mistake_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixt
 def test_say_writes_no_format_under_another_s_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["say", "Hello.", "-o", str(tmp_path / "a.xyz")]) == 1
-    assert "must end with one of .mp3, " in capsys.readouterr().err
+    for name in (str(tmp_path / "a.xyz"), str(tmp_path / "a"), "-"):
+        assert main(["say", "Hello.", "-o", name]) == 1
+        assert f"{name}: must end with one of .mp3, " in capsys.readouterr().err
 
 
 def test_say_tells_when_nothing_listens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +76,7 @@ def test_serve_names_a_voice_that_does_not_exist(tmp_path: Path) -> None:
     command = [sys.executable, "-c", script, "serve", str(file)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
-    assert "model 'demo-voice': voices: 'alloy' is not one of rms, slt" in done.stderr
+    assert "models.0.voices: 'alloy' is not one of rms, slt" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -82,8 +90,12 @@ def test_generate_names_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFi
     assert "nowhere: no such model directory" in capsys.readouterr().err
 
 
-def test_make_tiny_makes_a_model_directory(tmp_path: Path) -> None:
+def test_make_tiny_makes_a_model_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["make-tiny", "--family", "demo", "--out", str(tmp_path / "m")]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (f"{tmp_path / 'm'}\n", "")
     assert json.loads((tmp_path / "m" / "speech.json").read_text())["family"] == "demo"
     assert (tmp_path / "m" / "codec" / "config.json").is_file()
 
@@ -112,4 +124,4 @@ def test_make_tiny_passes_on_what_the_maker_refuses(
 ) -> None:
     arguments = ["make-tiny", "--family", "demo", "--out", str(tmp_path), "--hidden", "7"]
     assert main(arguments) == 1
-    assert "hidden" in capsys.readouterr().err
+    assert "--hidden: must be" in capsys.readouterr().err

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from deployments import yaml_file
 from deployments.config_file import ConfigError, load, speech_settings
 from deployments.settings import ServiceSettings, Settings
 
@@ -32,6 +33,13 @@ def model(**changes: Any) -> dict[str, Any]:
         ({"models": [model(engine={"dtype": "float8"})]}, "models.0.engine.dtype"),
         ({"models": [model(engine={"max_rows": "64"})]}, "models.0.engine.max_rows"),
         ({"models": [model(engine={"cpus": float("nan")})]}, "models.0.engine.cpus"),
+        ({"models": [model(engine={"max_model_len": 1})]}, "models.0.engine.max_model_len"),
+        ({"models": [model(replicas=4, autoscaling={"max_replicas": 8})]}, "models.0"),
+        ({"models": [model()], "guards": {"limits": {"burst": 3}}}, "guards"),
+        *(
+            ({"models": [model()], "guards": {"cors_origins": [origin]}}, "guards.cors_origins.0")
+            for origin in ("", "example.org", "https://example.org/", "https://Example.org")
+        ),
         ({"models": [model(voices=[])]}, "models.0.voices"),
         ({"models": [model(id="../a b")]}, "models.0.id"),
         ({"models": [model(vocoder={"first_window": 9, "max_window": 8})]}, "models.0.vocoder"),
@@ -159,6 +167,20 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, content: str
     file.write_text(content)
     with pytest.raises(ConfigError, match=r"config\.yaml"):
         load(file)
+
+
+def test_a_key_that_stands_twice_is_refused_and_not_the_last_one_taken(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    guards = "      guards: {keys_file: keys.yaml}\n"
+    file.write_text(f"{SHIPPED.read_text().rstrip()}\n{guards}{guards}")
+    with pytest.raises(ConfigError, match=r"the same key twice in one place \(line \d+\): guards"):
+        load(file)
+
+
+def test_a_part_that_is_merged_into_another_is_no_key_twice(tmp_path: Path) -> None:
+    file = tmp_path / "some.yaml"
+    file.write_text("x: {y: &a {<<: &b {k: 1}, k: 2}}\nz: {<<: *a, k: 3}")
+    assert yaml_file.read(file) == {"x": {"y": {"k": 2}}, "z": {"k": 3}}
 
 
 @pytest.mark.parametrize("content", ["", "[]", "text"])

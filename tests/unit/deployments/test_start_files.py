@@ -35,6 +35,7 @@ def start(directory: Path, section: str, settings: dict[str, Any]) -> None:
             "guards.usage_file",
             {"usage_file": "FOLDER/usage.sqlite", "limits": {"websockets": 1}},
         ),
+        ("guards.usage_file", {"usage_file": "FOLDER/usage.sqlite"}),
         ("guards.keys_file", {"keys_file": "FOLDER/keys.yaml"}),
     ],
 )
