@@ -65,10 +65,7 @@ def build(args: dict[str, Any]) -> Application:
 
 def _card(model: ModelSettings, index: int) -> ModelCard:
     directory, spec = find(model, index)
-    try:
-        return ModelCard.of(model, spec, ModelAudio.of(directory), directory)
-    except ValueError as error:
-        raise ValueError(f"models.{index}.{error}") from error
+    return ModelCard.of(model, spec, ModelAudio.of(directory), directory, index=index)
 
 
 def _limiter(settings: Settings) -> DeploymentActorConfig:

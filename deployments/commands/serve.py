@@ -144,7 +144,7 @@ def _find_models(config: ServeDeploySchema) -> list[ModelCard]:
         of_file = application.args["models"]
         for index, (model, arguments) in enumerate(zip(settings.models, of_file, strict=True)):
             directory, spec = find(model, index)
-            cards.append(ModelCard.of(model, spec))
+            cards.append(ModelCard.of(model, spec, index=index))
             arguments["path"] = str(directory)
     return cards
 

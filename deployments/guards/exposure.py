@@ -33,8 +33,8 @@ def warning(
     if not is_loopback(host) and not settings.open:
         raise ExposedError(
             f"no API keys are configured, and others may reach {host}, which is not an address "
-            f"of this machine alone: name a guards.keys_file (speechlm keys create), set {VARIABLE}, "
-            "listen on 127.0.0.1, or say guards.open: true"
+            "of this machine alone: name a guards.keys_file (speechlm keys create), set "
+            f"{VARIABLE}, listen on 127.0.0.1, or say guards.open: true"
         )
     return OPEN_WARNING.format(host=host)
 

@@ -54,10 +54,13 @@ class ModelCard:
         spec: StreamSpec,
         audio: ModelAudio | None = None,
         directory: Path | None = None,
+        *,
+        index: int = 0,
     ) -> ModelCard:
         """
         Args:
             directory: the model's; None: it lacks nothing.
+            index: of the model among the settings' ``models``.
 
         Raises:
             ValueError: the settings name a voice that the model does not have; the message begins
@@ -68,7 +71,7 @@ class ModelCard:
         unknown = [voice for voice in voices if voice not in known]
         if known and unknown:
             raise ValueError(
-                f"voices: {unknown[0]!r} is not one of {', '.join(known)}"
+                f"models.{index}.voices: {unknown[0]!r} is not one of {', '.join(known)}"
             )
         return cls(
             settings.id,

@@ -85,10 +85,7 @@ DATA = "messages[0].content[1].input_audio.data"
         ),
         ({"messages": [{"role": "user"}]}, "messages[0].content: is required"),
         ({"messages": [{"role": "user", "content": ""}]}, "messages[0].content: is empty"),
-        (
-            {"messages": [{"role": "user", "content": "", "user": 1}]},
-            "messages[0].content: is empty",
-        ),
+        ({"messages": [{"role": "user", "user": 1}]}, "messages[0].user: is not a known field"),
         (user(), "messages[0].content: is empty"),
         (user(TEXT, {"type": "text"}), "messages[0].content[1].text: is required"),
         (user(TEXT, {"type": "text", "text": ""}), "messages[0].content[1].text: is empty"),

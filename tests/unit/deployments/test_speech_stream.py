@@ -521,7 +521,7 @@ def test_the_audit_log_has_what_was_said_as_far_as_it_is_wanted(
     settings = AuditSettings(path=str(tmp_path / "audit.jsonl"), text=kept, audio=kept)
     with (
         guarded(GuardSettings(audit=settings), StandIn())[0] as http,
-        http.websocket_connect(address) as socket,
+        http.websocket_connect(LOCAL) as socket,
     ):
         socket.send_json(START)
         say(socket, "Hello there, ", "everybody in ", "the room.")

@@ -185,7 +185,6 @@ def everything_set() -> dict[str, Any]:
         "path": "/models/large",
         "voices": ["rms"],
         "normalizer": "english",
-        "replicas": 3,
         "autoscaling": {"min_replicas": 0, "max_replicas": 5, "idle_seconds": 60.5},
         "max_concurrent_requests": 1_000_000,
         "admission": {
@@ -204,6 +203,7 @@ def everything_set() -> dict[str, Any]:
         },
         "vocoder": {"gpus": 0.5, "gpu_memory_utilization": 0.1},
     }
+    other = {"id": "other", "path": "/models/other", "replicas": 3}
     service = {"max_upload_bytes": 26_214_400, "max_answers": 10_000_000, "drain_seconds": 90.5}
     guards = {
         "open": True,
@@ -222,7 +222,7 @@ def everything_set() -> dict[str, Any]:
     }
     tracing = {"endpoint": "http://collector:4318/v1/traces", "share": 0.01}
     settings = Settings.model_validate(
-        {"models": [model], "service": service, "guards": guards, "tracing": tracing}
+        {"models": [model, other], "service": service, "guards": guards, "tracing": tracing}
     )
     whole = settings.model_dump(mode="json")
     for name in ("ingress_replicas", "front_end_resource", "store"):
