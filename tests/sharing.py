@@ -15,19 +15,21 @@ from engine_adapter.families import FAMILIES
 _ENGINES, _SERVICES = PurePosixPath("tests/engine"), PurePosixPath("tests/serve")
 _OF_THEIR_OWN = {
     "test_chart",
-    "test_conversation",
     "test_demo_voice",
     "test_guards",
     "test_routing",
     "test_vocoder_actor",
 }
-"""Modules of ``tests/serve`` that start what they need themselves."""
+"""Modules of ``tests/serve`` that start what they need themselves. A folder in it has a
+service."""
 
 
 def group(nodeid: str) -> str:
     """What a test shares with all that have the same."""
     file, _, name = nodeid.partition("::")
     path = PurePosixPath(file)
+    if path.parent.parent == _SERVICES:
+        return str(path.parent)
     if path.parent == _SERVICES and path.stem not in _OF_THEIR_OWN:
         return "the service"
     if path.parent == _ENGINES:

@@ -18,6 +18,8 @@ from tests.reference.requests import Case
 
 T = TypeVar("T")
 
+MAX_MODEL_LEN = 512
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -31,9 +33,8 @@ class Setup:
     dtype: str = "float32"
     tensor_parallel_size: int = 1
     quantization: str | None = None
+    max_model_len: int = MAX_MODEL_LEN
 
-
-MAX_MODEL_LEN = 512
 
 ROOMY = Setup(max_rows=8, kv_blocks=2000, max_batched_tokens=2048, prefix_cache=True)
 # Hardly more blocks than one guided unit needs, an odd number of rows, and a step budget
@@ -61,7 +62,7 @@ class Harness:
                 kv_blocks=setup.kv_blocks,
                 block_size=setup.block_size,
                 max_batched_tokens=setup.max_batched_tokens,
-                max_model_len=MAX_MODEL_LEN,
+                max_model_len=setup.max_model_len,
                 prefix_cache=setup.prefix_cache,
                 tensor_parallel_size=setup.tensor_parallel_size,
                 quantization=setup.quantization,

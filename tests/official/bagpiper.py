@@ -18,6 +18,7 @@ from tests.official.checkpoint import (
     OfficialCheckpoint,
     backbone_config,
     body,
+    make_readable,
     vocabulary_tensors,
     write_beside,
 )
@@ -25,8 +26,11 @@ from vocoder_service.tiny import make_tiny_xcodec
 
 VOCABULARY = 256 + 151936 + 8 * 1025
 STREAMS = 8
+TEXT = 256
 _EOS, _EOT = 2, 3
 INFERENCE = "inference.yaml"
+TOWER_PREFIX = "multimodal_io_dict.continuous_audio.model.audio_tower."
+CODEC_PREFIX = "multimodal_io_dict.discrete_audio.codec_model."
 AUDIO = {
     "num_mel_bins": 128,
     "d_model": 32,
@@ -42,7 +46,9 @@ AUDIO = {
 }
 
 
-def write_bagpiper_tts(folder: Path, seed: int = 0) -> OfficialCheckpoint:
+def write_bagpiper_tts(
+    folder: Path, seed: int = 0, *, readable: bool = False
+) -> OfficialCheckpoint:
     """Writes one that plans before it speaks: ``inference.yaml`` lies beside it."""
     (folder / INFERENCE).write_text(
         "dtype: bfloat16\n"
@@ -51,14 +57,20 @@ def write_bagpiper_tts(folder: Path, seed: int = 0) -> OfficialCheckpoint:
         "text: {temperature: 0.6, topk: 20, cfg: 1, max_step: 2048}\n"
         "audio: {temperature: 0.8, topk: 20, cfg: 3, max_step: 2048}\n"
     )
-    return write_bagpiper(folder, seed)
+    return write_bagpiper(folder, seed, readable=readable)
 
 
-def write_bagpiper(folder: Path, seed: int = 0) -> OfficialCheckpoint:
-    """Writes a tiny one, in bfloat16 as the published ones are."""
+def write_bagpiper(folder: Path, seed: int = 0, *, readable: bool = False) -> OfficialCheckpoint:
+    """Writes a tiny one, in bfloat16 as the published ones are.
+
+    Args:
+        readable: see ``make_readable``.
+    """
     generator = torch.Generator().manual_seed(seed)
     config = backbone_config("qwen3", 151936)
     embedding, head = vocabulary_tensors(VOCABULARY, (_EOS, _EOT), generator)
+    if readable:
+        make_readable(head, range(TEXT, TEXT + 151936), (_EOS, _EOT), 0.5)
     state = {
         "model.embed_tokens.weight": embedding,
         "lm_head.weight": head,
@@ -68,12 +80,10 @@ def write_bagpiper(folder: Path, seed: int = 0) -> OfficialCheckpoint:
         "adaptor.continuous_audio.bias": torch.randn(HIDDEN, generator=generator) / 8,
     }
     state |= {f"model.{name}": tensor for name, tensor in body(config, generator).items()}
-    tower = "multimodal_io_dict.continuous_audio.model.audio_tower."
-    state |= {tower + name: tensor for name, tensor in _audio_tower(generator).items()}
+    state |= {TOWER_PREFIX + name: tensor for name, tensor in _audio_tower(generator).items()}
     make_tiny_xcodec(folder / "codec", seed)
     codec = load_file(folder / "codec" / "model.safetensors")
-    prefix = "multimodal_io_dict.discrete_audio.codec_model."
-    state |= {prefix + name: tensor for name, tensor in codec.items()}
+    state |= {CODEC_PREFIX + name: tensor for name, tensor in codec.items()}
     state = {name: _bfloat16(tensor) for name, tensor in state.items()}
     state["vocab_weight"] = torch.ones(VOCABULARY)
     torch.save({"module": state}, folder / "model.pt")
@@ -83,7 +93,7 @@ def write_bagpiper(folder: Path, seed: int = 0) -> OfficialCheckpoint:
     backbone, tokenizer = write_beside(folder, config)
     codec_config = str(folder / "codec" / "config.json")
     options = ("--audio-config", str(audio_config), "--codec-config", codec_config)
-    return OfficialCheckpoint("bagpiper", folder / "model.pt", backbone, tokenizer, options)
+    return OfficialCheckpoint("bagpiper", folder / "model.pt", backbone, tokenizer, TEXT, options)
 
 
 def _audio_tower(generator: torch.Generator) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ from engine_adapter.tiny import byte_tokenizer
 HIDDEN = 64
 LAYERS = 2
 _LOUDER_ENDS = 3.0
+_QUIETER = 8.0
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class OfficialCheckpoint:
         file: the checkpoint.
         backbone_config: of the backbone alone, as Hugging Face has it.
         tokenizer: a directory with ``tokenizer.json``.
+        first_text: the model's id of the tokenizer's first, which is the byte 0.
         options: of ``speechlm convert``, beyond those that every family takes.
     """
 
@@ -35,7 +37,8 @@ class OfficialCheckpoint:
     file: Path
     backbone_config: Path
     tokenizer: Path
-    options: tuple[str, ...]
+    first_text: int
+    options: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> list[str]:
@@ -45,6 +48,15 @@ class OfficialCheckpoint:
             *("--backbone-config", str(self.backbone_config), "--tokenizer", str(self.tokenizer)),
             *self.options,
         ]
+
+    def ids(self, text: str) -> list[int]:
+        """What the model reads of a text."""
+        return [self.first_text + byte for byte in text.encode()]
+
+    def text(self, ids: Sequence[int]) -> str:
+        """What it has written."""
+        written: str = byte_tokenizer().decode([i - self.first_text for i in ids])
+        return written
 
 
 def backbone_config(model_type: str, vocabulary: int, **others: Any) -> dict[str, Any]:
@@ -93,6 +105,21 @@ def vocabulary_tensors(
     head = torch.randn(size, HIDDEN, generator=generator) * HIDDEN**-0.5
     head[list(ends)] *= _LOUDER_ENDS
     return embedding, head
+
+
+def make_readable(head: Tensor, text: range, ends: Sequence[int], louder_ends: float) -> None:
+    """Changes a head so that texts are mostly signs that can be printed, by the tokenizer of
+    bytes, and that text and audio are neither long nor empty.
+
+    Args:
+        text: all ids of text, the byte 0 first.
+        ends: what ends text and audio.
+        louder_ends: by how much these shall be louder.
+    """
+    # Others are quieter, rather than signs louder, which would round away more.
+    head[text.start : text.start + 0x20] /= _QUIETER
+    head[text.start + 0x7F : text.stop] /= _QUIETER
+    head[list(ends)] *= louder_ends
 
 
 def write_beside(folder: Path, config: dict[str, Any]) -> tuple[Path, Path]:

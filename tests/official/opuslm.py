@@ -15,13 +15,16 @@ from tests.official.checkpoint import (
     OfficialCheckpoint,
     backbone_config,
     body,
+    make_readable,
     vocabulary_tensors,
     write_beside,
 )
 
 STREAMS = 9
 SPECIAL, SSL, CODES, OTHERS = 256, 5000, 8 * 1024, 70
-_EOS = 5
+TEXT = SPECIAL + SSL + CODES
+"""The first id of text."""
+EOS = 5
 _TOKENS = {
     0: "<pad>",
     1: "<unk>",
@@ -50,33 +53,32 @@ _TOKENS = {
 }
 
 
-def write_opuslm(folder: Path, seed: int = 0) -> OfficialCheckpoint:
-    """Writes a tiny one: OLMo-2's body, bfloat16, a flat state dict."""
+def write_opuslm(folder: Path, seed: int = 0, *, readable: bool = False) -> OfficialCheckpoint:
+    """Writes a tiny one: OLMo-2's body, bfloat16, a flat state dict.
+
+    Args:
+        readable: see ``make_readable``.
+    """
     config = backbone_config("olmo2", 100352)
     state = state_dict(config, 100352, seed)
+    if readable:
+        make_readable(state["corelm.lm_head.weight"], range(TEXT, TEXT + 100352), [EOS], 1.2)
     torch.save({name: tensor.bfloat16() for name, tensor in state.items()}, folder / "model.pth")
     write_training_config(folder, 100352)
     backbone, tokenizer = write_beside(folder, config)
-    return OfficialCheckpoint("opuslm", folder / "model.pth", backbone, tokenizer, ())
+    return OfficialCheckpoint("opuslm", folder / "model.pth", backbone, tokenizer, TEXT)
 
 
-def state_dict(
-    config: dict[str, Any], text: int, seed: int, *, readable: bool = False
-) -> dict[str, Tensor]:
+def state_dict(config: dict[str, Any], text: int, seed: int) -> dict[str, Tensor]:
     """The tensors under their official names, in float32.
 
     Args:
         config: of the backbone.
         text: ids of the tokenizer.
         seed: of the weights.
-        readable: what it writes are mostly signs that can be printed, by the tokenizer of bytes.
     """
     generator = torch.Generator().manual_seed(seed)
-    embedding, head = vocabulary_tensors(vocabulary(text), (_EOS,), generator)
-    if readable:
-        first = SPECIAL + SSL + CODES
-        head[first + 0x20 : first + 0x7F] *= 3
-        head[_EOS] /= 1.5
+    embedding, head = vocabulary_tensors(vocabulary(text), (EOS,), generator)
     embedding[0] /= 2 * STREAMS  # summed eight times in every row of text
     return {
         "corelm.emb.weight": embedding,

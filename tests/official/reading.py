@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from transformers import XcodecConfig, XcodecModel
 from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
     Qwen3OmniMoeAudioEncoderConfig,
 )
@@ -15,7 +16,7 @@ from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import Qwen3Omni
 
 from engine_adapter.checkpoint import STREAM_EMBEDDING
 from engine_adapter.spec import StreamSpec
-from tests.official.bagpiper import AUDIO, INFERENCE
+from tests.official.bagpiper import AUDIO, CODEC_PREFIX, INFERENCE, TOWER_PREFIX
 from tests.official.checkpoint import OfficialCheckpoint
 from tests.official.published import BAGPIPER_TTS, PUBLISHED
 from tests.reference.log_mel import log_mel
@@ -45,15 +46,30 @@ def official_spec(checkpoint: OfficialCheckpoint) -> StreamSpec:
 def heard(checkpoint: OfficialCheckpoint, samples: NDArray[np.float32]) -> Tensor:
     """Rows ``[N, H]`` that Bagpiper's official file makes of a clip at 16 kHz, in float32."""
     state = {n: t.float() for n, t in torch.load(checkpoint.file)["module"].items()}
-    prefix = "multimodal_io_dict.continuous_audio.model.audio_tower."
     tower = Qwen3OmniMoeAudioEncoder(Qwen3OmniMoeAudioEncoderConfig(**AUDIO))
-    tower.load_state_dict(
-        {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
-    )
+    tower.load_state_dict(_below(TOWER_PREFIX, state))
     features = torch.from_numpy(log_mel(samples)).float()
     encoded = tower.eval()(features, feature_lens=torch.tensor([features.shape[1]]))
     adaptor = "adaptor.continuous_audio."
     return encoded.last_hidden_state @ state[adaptor + "weight"].T + state[adaptor + "bias"]
+
+
+@torch.inference_mode()
+def sound(checkpoint: OfficialCheckpoint, codes: list[list[int]]) -> NDArray[np.float32]:
+    """Audio ``[320 T]`` that the codec in Bagpiper's official file makes of frames ``[T][8]``, in
+    float32, not clipped."""
+    state = {n: t.float() for n, t in torch.load(checkpoint.file)["module"].items()}
+    config = XcodecConfig.from_pretrained(checkpoint.file.parent / "codec")
+    codec = XcodecModel(config).eval()
+    codec.load_state_dict(_below(CODEC_PREFIX, state))
+    decoded: NDArray[np.float32] = (
+        codec.decode(torch.tensor(codes).T[None]).audio_values[0, 0].numpy()
+    )
+    return decoded
+
+
+def _below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
 
 
 def _bagpiper(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Prompts with several parts, written out by hand from the families' published layouts.
+"""Prompts, written out by hand from the families' published layouts.
 
 OpusLM lays out undelayed rows and delays the whole sequence at once, as its training code does;
 Bagpiper delays each stretch of audio and fills holes with the stream's own pad.
@@ -17,6 +17,16 @@ Turn = tuple[str, str, Sequence[int] | Sequence[Sequence[int]] | Tensor]
 Bagpiper's users say, embeddings."""
 
 _SSL, _CODEC, _STREAMS = 256, 5256, 9
+
+
+def opuslm_text(text: Sequence[int]) -> list[Row]:
+    """A text to be continued."""
+    return _delayed([_mark(5), _mark(64), *map(_mark, text)])
+
+
+def opuslm_speech(text: Sequence[int]) -> list[Row]:
+    """A text to be spoken."""
+    return _delayed([_mark(5), _mark(82), _mark(35), *map(_mark, text), *_zeros()])
 
 
 def opuslm_transcription(codes: Sequence[Sequence[int]]) -> list[Row]:
@@ -51,8 +61,14 @@ def dialogue(turns: Sequence[Turn], *, spoken: bool) -> list[Row]:
     return _delayed([*rows, _mark(10), _mark(35)])
 
 
-def dialogue_cloning(text: Sequence[int], speaker: Sequence[Sequence[int]]) -> list[Row]:
+def dialogue_speech(text: Sequence[int]) -> list[Row]:
     """A text to be spoken by the dialogue model's assistant, up to its audio mark."""
+    said = [_mark(10), _mark(35), *map(_mark, text), *_zeros()]
+    return _delayed([_mark(5), _mark(89), *said, _mark(10)])
+
+
+def dialogue_cloning(text: Sequence[int], speaker: Sequence[Sequence[int]]) -> list[Row]:
+    """The same with a voice."""
     voice = [_mark(8), _mark(37), *_speaker(speaker), *_zeros()]
     said = [_mark(10), _mark(35), *map(_mark, text), *_zeros()]
     return _delayed([_mark(5), _mark(89), *voice, *said, _mark(10)])

@@ -22,6 +22,7 @@ SERVE = Path(__file__).parents[1] / "serve"
         ("tests/engine/test_demo_voice.py::test_it", "tests/engine/test_demo_voice.py"),
         ("tests/serve/test_http.py::test_it[a]", "the service"),
         ("tests/serve/test_guards.py::test_it[demo]", "tests/serve/test_guards.py"),
+        ("tests/serve/conversing/test_official.py::test_it", "tests/serve/conversing"),
     ],
 )
 def test_the_group_of_a_test(nodeid: str, expected: str) -> None:

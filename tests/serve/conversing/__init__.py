@@ -1,0 +1,1 @@
+"""What one service of several models that hear and answer is asked."""
