@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from torch import Tensor
 
 from deployments.audio.joining import Joiner
 from engine_adapter.spec import Output
@@ -62,7 +63,7 @@ class Official:
         output: Output,
         *,
         seeds: Iterable[int] = range(40),
-        cfg_scale: float = 1.0,
+        cfg_scale: float | None = None,
     ) -> tuple[int, ReferenceResult]:
         """A seed and its answer, which is long enough, and none of whose decisions is close."""
         for seed in seeds:
@@ -83,7 +84,8 @@ class Official:
     def answer(self, request: ReferenceRequest) -> ReferenceResult | None:
         """What it answers, or None if that is no good example."""
         result = self.reference.generate(request)
-        threshold = _FIRM if self.listening else _FIRM_OF_FEATURES
+        features = any(isinstance(row, Tensor) for row in request.prompt)
+        threshold = _FIRM_OF_FEATURES if features else _FIRM
         if result.margin < required_margin(result.cfg_scale, threshold):
             return None
         if "audio" in request.output and len(result.codes) < _LEAST_FRAMES:

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from openai import OpenAI
 
+from engine_adapter.spec import Output
 from tests.reference import conversation as by_hand
 from tests.reference.generate import ReferenceRequest
 from tests.reference.model import PromptRow
@@ -39,17 +40,19 @@ def check_speech(
     model: Official,
     rows: Sequence[PromptRow],
     *,
+    output: Output = "audio",
     voice: str = "default",
-    cfg_scale: float = 1.0,
+    cfg_scale: float | None = None,
     **asked: Any,
 ) -> None:
     """``TEXT`` is spoken as the official files say.
 
     Args:
         rows: the prompt.
+        output: what is written; only audio is sent.
         asked: other fields.
     """
-    seed, expected = model.firm(rows, "audio", cfg_scale=cfg_scale)
+    seed, expected = model.firm(rows, output, cfg_scale=cfg_scale)
     answer = http.post(
         "/v1/audio/speech",
         json={
@@ -108,7 +111,7 @@ class Talk:
         client: OpenAI,
         rows: Sequence[PromptRow],
         voice: str = "default",
-        cfg_scale: float = 1.0,
+        cfg_scale: float | None = None,
     ) -> None:
         """The answer, in text and audio, is that of the official files, and becomes a turn.
 
@@ -192,13 +195,19 @@ def test_opuslm_transcribes(client: OpenAI, official: Models) -> None:
 
 
 def test_bagpiper_speaks(http: httpx.Client, official: Models) -> None:
-    """With guidance, and as it is instructed."""
+    """It plans in text first: by itself, with its own guidance, and as it is instructed."""
     model = official["bagpiper"]
     text = ("user", "text", model.checkpoint.ids(TEXT))
-    check_speech(http, model, by_hand.bagpiper([text], "audio"), cfg_scale=2.0)
+    check_speech(http, model, by_hand.bagpiper([text], "text+audio"), output="text+audio")
     how = "Be kind."
-    instructed = [("system", "text", model.checkpoint.ids(how)), text]
-    check_speech(http, model, by_hand.bagpiper(instructed, "audio"), instructions=how)
+    check_speech(
+        http,
+        model,
+        by_hand.bagpiper([("system", "text", model.checkpoint.ids(how)), text], "text+audio"),
+        output="text+audio",
+        cfg_scale=1.5,
+        instructions=how,
+    )
 
 
 def test_bagpiper_converses(client: OpenAI, official: Models) -> None:
