@@ -15,6 +15,8 @@ from pathlib import Path
 
 from deployments.guards.audit import AuditRecord
 from deployments.guards.settings import AuditSettings
+from deployments.metrics import definitions as d
+from deployments.metrics import emit
 
 _MOST_WAITING = 10_000  # records; the disk is far behind if there are more
 _STOP_SECONDS = 5.0
@@ -35,6 +37,8 @@ class AuditLog:
         self._settings = settings
         self.path, self._claim = _claim(Path(settings.path))
         self._file = _File(self.path, settings)
+        for reason in ("behind", "disk"):
+            emit.add(d.AUDIT_LOST, 0, reason=reason)
         self._waiting: queue.Queue[AuditRecord | None] = queue.Queue(_MOST_WAITING)
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
         self._thread.start()
@@ -44,6 +48,7 @@ class AuditLog:
         try:
             self._waiting.put_nowait(record)
         except queue.Full:
+            emit.add(d.AUDIT_LOST, reason="behind")
             _log.error("the audit log cannot keep up; it lacks request %s", record.request_id)
 
     def close(self) -> None:
@@ -78,6 +83,7 @@ class _File(RotatingFileHandler):
         return os.fdopen(handle, "a", encoding=self.encoding, errors=self.errors)
 
     def handleError(self, record: logging.LogRecord) -> None:
+        emit.add(d.AUDIT_LOST, reason="disk")
         request = getattr(record, "request", None)
         _log.error("the audit log lacks request %s", request, exc_info=True)
 

@@ -76,6 +76,15 @@ REFUSED = Counter(
     "(replicas are full), overloaded, engine_unavailable, limiter_unavailable, store_unavailable, "
     "out_of_memory, draining",
 )
+AUDIT_LOST = Counter(
+    "speechlm_audit_records_lost_total",
+    "count",
+    "Requests that the audit log lacks.",
+    ("reason",),
+    "front end",
+    formula="reason: behind (too many records waited for the disk) or disk (it took none)",
+    needs="audit log",
+)
 TIME_TO_FIRST_TOKEN = Histogram(
     "speechlm_time_to_first_token_seconds",
     "seconds",

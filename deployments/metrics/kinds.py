@@ -8,7 +8,7 @@ from typing import Literal
 
 Unit = Literal["seconds", "ratio", "bytes", "count", "info"]
 Source = Literal["front end", "replica", "engine", "vocoder"]
-Needs = Literal["gpu", "audio input"]
+Needs = Literal["gpu", "audio input", "audit log"]
 
 RAY_PREFIX = "ray_"
 SERVE_LABELS = ("application", "deployment", "replica")

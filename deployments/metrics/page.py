@@ -14,7 +14,11 @@ _SOURCES: dict[Source, str] = {
     "engine": "The engine",
     "vocoder": "The vocoder",
 }
-_NEEDS = {"gpu": "Only with a GPU.", "audio input": "Only for models that take audio."}
+_NEEDS = {
+    "gpu": "Only with a GPU.",
+    "audio input": "Only for models that take audio.",
+    "audit log": "Only with an audit log.",
+}
 
 
 def page() -> str:

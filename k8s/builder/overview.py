@@ -140,6 +140,13 @@ OVERVIEW = Dashboard(
                 stacked=True,
             ),
             Panel(
+                "Missing in the audit log",
+                "Requests that the audit log lacks, if there is one. Must be 0.",
+                [Query(rate(m.AUDIT_LOST, "reason"), "{{reason}}")],
+                "reqps",
+                stacked=True,
+            ),
+            Panel(
                 "Guided and plain",
                 "A guided request takes two rows of the batch while it writes audio.",
                 [Query(rate(m.REQUESTS, "guided"), "guided: {{guided}}")],

@@ -41,14 +41,18 @@ def endless_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def serve_config(tmp_path_factory: pytest.TempPathFactory, endless_model: Path) -> Path:
-    """The shipped configuration with a small capacity and the endless model, named ``demo``."""
+    """The shipped configuration with a small capacity and the endless model, named ``demo``; and
+    with an audit log."""
+    directory = tmp_path_factory.mktemp("config")
     data = yaml.safe_load((ROOT / "serve_config.yaml").read_text())
-    model = data["applications"][0]["args"]["models"][0]
+    arguments = data["applications"][0]["args"]
+    arguments["guards"] = {"audit": {"path": str(directory / "audit.jsonl")}}
+    [model] = arguments["models"]
     model |= {"id": "demo", "path": str(endless_model), "max_concurrent_requests": CAPACITY}
     model["engine"]["max_model_len"] = 3200
     refusing = {"weight": 1, "max_wait_seconds": 0}  # tests/serve/test_routing.py has a queue
     model["admission"] = dict.fromkeys(("realtime", "standard", "batch"), refusing)
-    path = tmp_path_factory.mktemp("config") / "serve_config.yaml"
+    path = directory / "serve_config.yaml"
     path.write_text(yaml.safe_dump(data))
     return path
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.serve.service_process import ROOT, Service, free_port
+from tests.serve.service_process import ROOT, free_port
 
 NAMESPACE = "speech"  # of the rules, as they lie in the chart
 RULES = ROOT / "k8s" / "speechlm" / "rules" / "speechlm.yaml"
@@ -51,10 +51,11 @@ class Prometheus:
 
 
 @contextmanager
-def scraping(service: Service, directory: Path) -> Iterator[Prometheus]:
-    """A Prometheus that scrapes a service every second, and evaluates our rules as often.
+def scraping(target: str, directory: Path) -> Iterator[Prometheus]:
+    """A Prometheus that scrapes a target every second, and evaluates our rules as often.
 
     Args:
+        target: ``host:port``.
         directory: for its files.
     """
     if shutil.which("prometheus") is None:
@@ -66,9 +67,7 @@ def scraping(service: Service, directory: Path) -> Iterator[Prometheus]:
         "scrape_configs": [
             {
                 "job_name": "speechlm",
-                "static_configs": [
-                    {"targets": [service.metrics_address], "labels": {"namespace": NAMESPACE}}
-                ],
+                "static_configs": [{"targets": [target], "labels": {"namespace": NAMESPACE}}],
             }
         ],
     }

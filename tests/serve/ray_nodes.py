@@ -28,12 +28,18 @@ _OBJECT_STORE_BYTES = str(128 * 2**20)
 
 @dataclass
 class Cluster:
-    """A head and workers. Ray asks for its token, as in production."""
+    """A head and workers. Ray asks for its token, as in production.
+
+    Attributes:
+        nodes: in the order in which they were started.
+        metrics: ``host:port`` of what Prometheus scrapes of each.
+    """
 
     directory: Path
     port: int = field(default_factory=free_port)
     dashboard_port: int = field(default_factory=free_port)
     nodes: list[subprocess.Popen[str]] = field(default_factory=list)
+    metrics: list[str] = field(default_factory=list)
 
     def start(self, group: dict[str, Any], *, head: bool = False) -> subprocess.Popen[str]:
         """Starts a pod's node, and waits until it is one: here several at once come too late.
@@ -44,8 +50,9 @@ class Cluster:
         [container] = group["template"]["spec"]["containers"]
         given = group["rayStartParams"]
         parameters = {"num-cpus": container["resources"]["limits"]["cpu"]} | given
+        metrics_port = str(free_port())  # pods have addresses of their own
         parameters |= {
-            "metrics-export-port": str(free_port()),  # pods have addresses of their own
+            "metrics-export-port": metrics_port,
             "dashboard-agent-listen-port": str(free_port()),
             "object-store-memory": _OBJECT_STORE_BYTES,
         }
@@ -73,6 +80,7 @@ class Cluster:
                 text=True,
             )
         self.nodes.append(node)
+        self.metrics.append(f"127.0.0.1:{metrics_port}")
         deadline = time.monotonic() + _START_SECONDS
         while "Ray runtime started" not in said.read_text():
             assert node.poll() is None, said.read_text()

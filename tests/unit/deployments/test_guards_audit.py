@@ -5,15 +5,20 @@ import base64
 import json
 from contextlib import suppress
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from deployments.guards import audit_log
 from deployments.guards.audit import Audit, AuditRecord
+from deployments.guards.audit_log import AuditLog
 from deployments.guards.keys import hash_key
 from deployments.guards.runtime import Guards
 from deployments.guards.settings import AuditSettings, GuardSettings
+from deployments.metrics import emit
+from deployments.metrics.sinks import PrometheusSink
 from deployments.settings import ServiceSettings
 from tests.unit.deployments.answering_stand_in import Front
 from tests.unit.deployments.guarded_app import KEY, InProcess, world
@@ -147,3 +152,45 @@ async def test_the_audit_log_has_the_audio_of_conversations(tmp_path: Path) -> N
     kept = [entry["audio"] for entry in entries(guards)]
     whole = [base64.b64encode(answer.content).decode() for answer in answers]
     assert kept == [*whole[:2], None, None, None]
+
+
+def lost(sink: PrometheusSink) -> dict[str, float | None]:
+    name = "speechlm_audit_records_lost_total"
+    reasons = ("behind", "disk")
+    return {r: sink.registry.get_sample_value(name, {"reason": r}) for r in reasons}
+
+
+def test_what_a_full_disk_does_not_take_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "audit-0.jsonl").symlink_to("/dev/full")
+    sink = PrometheusSink()
+    with emit.using(sink):
+        log = AuditLog(AuditSettings(path=str(tmp_path / "audit.jsonl")))
+        assert lost(sink) == {"behind": 0, "disk": 0}
+        for number in range(3):
+            log.write(AuditRecord(str(number), "POST", "/v1/audio/speech"))
+        log.close()
+    assert lost(sink) == {"behind": 0, "disk": 3}
+
+
+def test_what_comes_faster_than_the_disk_writes_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the disk waits, with one record in hand and two behind it, until five have come."""
+    taken, over = Event(), Event()
+
+    def waits(*_: object) -> None:
+        taken.set()
+        over.wait()
+
+    monkeypatch.setattr(audit_log, "_MOST_WAITING", 2)
+    monkeypatch.setattr(audit_log._File, "emit", waits)
+    sink = PrometheusSink()
+    with emit.using(sink):
+        log = AuditLog(AuditSettings(path=str(tmp_path / "audit.jsonl")))
+        log.write(AuditRecord("0", "POST", "/v1/audio/speech"))
+        taken.wait()
+        for number in range(1, 5):
+            log.write(AuditRecord(str(number), "POST", "/v1/audio/speech"))
+        over.set()
+        log.close()
+    assert lost(sink) == {"behind": 2, "disk": 0}

@@ -30,6 +30,7 @@ GOOD = {
     "ray_speechlm_preemptions_total{%s, replica=R}": "0x400",
     "ray_speechlm_engine_requests_total{%s, replica=R, outcome='finished'}": "0+60x400",
     "ray_speechlm_out_of_memory_events_total{%s, replica=R, part='vocoder'}": "0x400",
+    "ray_speechlm_audit_records_lost_total{%s, reason='disk'}": "0x400",
     "ray_speechlm_requests_total{%s, status='200', finish_reason='stop'}": "0+60x400",
     "ray_speechlm_time_to_first_audio_seconds_bucket{%s, priority=P, le='1.0'}": "0+60x400",
     "ray_speechlm_time_to_first_audio_seconds_count{%s, priority=P}": "0+60x400",
@@ -380,6 +381,12 @@ CASES = [
         {"ray_speechlm_out_of_memory_events_total{%s, replica=R, part='vocoder'}": "0x10 1x400"},
         13,
         ("SpeechOutOfMemory",),
+    ),
+    Case(
+        "the first record that the audit log lacks",
+        {"ray_speechlm_audit_records_lost_total{%s, reason='disk'}": "0x10 1x400"},
+        13,
+        ("SpeechAuditLost",),
     ),
     Case(
         "memory ran out an hour ago",
