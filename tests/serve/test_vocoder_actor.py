@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import ray
-from ray.util.placement_group import placement_group, remove_placement_group
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from ray import serve
 
+from deployments.builder import build
 from deployments.settings import ModelSettings
 from vocoder_service.actor import CodecInfo, Decoded, VocoderActor
 from vocoder_service.codec import load_codec
@@ -21,6 +21,8 @@ from vocoder_service.vocoder import Vocoder
 pytestmark = pytest.mark.serve
 
 NUM_CODEBOOKS = 4
+GPUS = 2
+"""That the cluster pretends to have."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def codec_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def actor(codec_directory: Path) -> Iterator[Any]:
     starts_ray = not ray.is_initialized()  # else another module's cluster serves as well
     if starts_ray:
-        ray.init(address="local", include_dashboard=False, num_cpus=2, num_gpus=1)
+        ray.init(address="local", include_dashboard=False, num_cpus=2, num_gpus=GPUS)
     actor = VocoderActor.remote(str(codec_directory), 16)
     yield actor
     ray.kill(actor)
@@ -102,11 +104,17 @@ async def test_abort_during_a_push_frees_the_stream(actor: Any) -> None:
     assert (await actor.stats.remote()).live_streams == 0
 
 
+def _place() -> tuple[list[int], str | None]:
+    """The GPUs of this process, and the placement group that it is in."""
+    group = ray.util.get_current_placement_group()
+    return list(ray.get_gpu_ids()), None if group is None else group.id.hex()
+
+
 class _Child:
     """Stands for a vocoder."""
 
-    def gpus(self) -> list[int]:
-        return list(ray.get_gpu_ids())
+    def place(self) -> tuple[list[int], str | None]:
+        return _place()
 
 
 class _Parent:
@@ -118,29 +126,29 @@ class _Parent:
             ray.remote(_Child).options(num_cpus=vocoder.cpus, num_gpus=vocoder.gpus).remote()
         )
 
-    async def gpus(self) -> tuple[list[int], list[int]]:
-        return list(ray.get_gpu_ids()), await self._child.gpus.remote()
+    async def places(self) -> list[tuple[list[int], str | None]]:
+        return [_place(), await self._child.place.remote()]
 
 
 def test_engine_and_vocoder_share_the_gpu_of_their_bundle(actor: Any) -> None:
-    """The one that this cluster pretends to have, of which nothing is left for a second pair."""
-    settings = ModelSettings.model_validate(
-        {
-            "id": "demo",
-            "path": "tiny:demo",
-            "engine": {"cpus": 0.5, "gpus": 0.7},
-            "vocoder": {"cpus": 0, "gpus": 0.3},
-        }
-    )
-    group = placement_group([settings.bundle])
-    ray.get(group.ready(), timeout=60)
-    strategy = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
-    actor_class = ray.remote(_Parent).options(
-        num_cpus=settings.engine.cpus, num_gpus=settings.engine.gpus, scheduling_strategy=strategy
-    )
-    parent = actor_class.remote(settings)
-    engine, vocoder = ray.get(parent.gpus.remote(), timeout=60)
-    assert engine == vocoder == [0]
-    assert ray.available_resources().get("GPU", 0) == 0
-    ray.kill(parent)
-    remove_placement_group(group)
+    """Deployed as the application deploys them. Of a bundle's GPU nothing is left for others."""
+    settings = {
+        "id": "demo",
+        "path": "tiny:demo",
+        "engine": {"cpus": 0.5, "gpus": 0.7},
+        "vocoder": {"cpus": 0, "gpus": 0.3},
+    }
+    [engines] = build({"models": [settings]})._bound_deployment.init_args[1]
+    stand_in = engines._bound_deployment.options(func_or_class=_Parent)
+    serve.start(proxy_location="Disabled")
+    try:
+        handle = serve.run(stand_in.bind(ModelSettings.model_validate(settings)), route_prefix=None)
+        engine, vocoder = handle.places.remote().result(timeout_s=60)
+        assert engine == vocoder
+        assert len(engine[0]) == 1
+        assert engine[1] is not None
+        [bundle] = ray.util.placement_group_table()[engine[1]]["bundles"].values()
+        assert bundle == {"CPU": 0.5, "GPU": 1}
+        assert ray.available_resources()["GPU"] == GPUS - 1
+    finally:
+        serve.shutdown()

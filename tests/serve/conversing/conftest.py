@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -9,6 +10,7 @@ import yaml
 from openai import OpenAI
 
 from deployments.cli import main
+from tests.collector import Collector, collecting
 from tests.official.bagpiper import write_bagpiper_tts
 from tests.official.listening import write_listening
 from tests.official.opuslm import write_opuslm
@@ -19,6 +21,7 @@ from tests.serve.conversing.expected import Official
 from tests.serve.service_process import ROOT, Service, running_service
 
 _LENGTH = 2048
+_SCALING: Any = {"autoscaling": {"max_replicas": 2, "up_seconds": 1}}
 
 
 @pytest.fixture(scope="package")
@@ -42,8 +45,16 @@ def official(folder: Path) -> dict[str, Official]:
 
 
 @pytest.fixture(scope="package")
-def service(folder: Path, official: dict[str, Official]) -> Iterator[Service]:
-    """The models under the names of their families."""
+def collector() -> Iterator[Collector]:
+    with collecting() as listening:
+        yield listening
+
+
+@pytest.fixture(scope="package")
+def service(
+    folder: Path, official: dict[str, Official], collector: Collector
+) -> Iterator[Service]:
+    """The models under the names of their families; OpusLM may have a second replica."""
     paths = {}
     for family, model in official.items():
         paths[family] = folder / "served" / family
@@ -55,10 +66,17 @@ def service(folder: Path, official: dict[str, Official]) -> Iterator[Service]:
     engine = {"dtype": "float32", "max_rows": 8, "max_model_len": _LENGTH, "kv_blocks": 100}
     data["applications"][0]["args"] = {
         "models": [
-            {"id": name, "path": str(path), "max_concurrent_requests": 8, "engine": engine}
+            {
+                "id": name,
+                "path": str(path),
+                "max_concurrent_requests": 8,
+                "engine": engine,
+                **(_SCALING if name == "opuslm" else {}),
+            }
             for name, path in paths.items()
         ],
         "service": {"store": str(folder / "store.sqlite3"), "ingress_replicas": 2},
+        "tracing": {"endpoint": collector.endpoint},
     }
     config = folder / "serve_config.yaml"
     config.write_text(yaml.safe_dump(data))
