@@ -51,9 +51,7 @@ def collector() -> Iterator[Collector]:
 
 
 @pytest.fixture(scope="package")
-def service(
-    folder: Path, official: dict[str, Official], collector: Collector
-) -> Iterator[Service]:
+def service(folder: Path, official: dict[str, Official], collector: Collector) -> Iterator[Service]:
     """The models under the names of their families; OpusLM may have a second replica."""
     paths = {}
     for family, model in official.items():
