@@ -144,7 +144,9 @@ async def test_clients_that_stand_still(service: Service) -> None:
     """Some read nothing, some send half a request, some say no goodbye."""
     address = urlsplit(service.url)
     target = (str(address.hostname), address.port or 80)
-    text = httpx.Request("POST", service.url, json=body(stream=True, max_duration_seconds=5))
+    # 8 MB, of which a connection holds 4 that nobody reads.
+    loud = {"max_duration_seconds": 20, "speed": 0.25, "sample_rate": 48_000}
+    text = httpx.Request("POST", service.url, json=body(stream=True, **loud))
     head = (
         f"POST /v1/audio/speech HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         f"content-length: {len(text.content)}\r\n\r\n"

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import pytest
@@ -53,6 +54,35 @@ async def test_the_same_conversation_gives_the_same_audio(service: Service) -> N
         heard.append((said, len(audio)))
     assert heard[0] == heard[1]
     assert 1.99 < heard[0][1] / 2 / 24_000 <= 2
+
+
+async def test_who_does_not_read_gets_no_more_than_a_minute_ahead(
+    service: Service, stats: Stats
+) -> None:
+    """Of four minutes, 23 MB; a connection holds 4 that nobody reads. Others are served."""
+    began = time.monotonic()
+    async with AsyncExitStack() as held:
+        for _ in range(2):
+            socket = await held.enter_async_context(connect(url_of(service), max_queue=1))
+            await send(socket, **START, speed=0.25, sample_rate=48_000, max_duration_seconds=60)
+            await send(socket, type="text", text="This is said to somebody who does not listen.")
+            await send(socket, type="end")
+        while not (await asyncio.to_thread(stats))["requests"]:
+            await asyncio.sleep(0.1)
+        while (await asyncio.to_thread(stats))["requests"]:  # until all of it is made
+            await asyncio.sleep(0.5)
+        async with connect(url_of(service)) as other:
+            await send(other, **START, max_duration_seconds=1)
+            await send(other, type="text", text="It is late.")
+            await send(other, type="end")
+            await asyncio.wait_for(until(other, "done"), 30)
+        sent = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(5):
+                while True:
+                    sent += len(await socket.recv())
+        seconds = sent / 2 / 48_000
+        assert 60 < seconds < 70 + time.monotonic() - began < 200
 
 
 async def test_a_barge_in_stops_the_engine_within_a_second(service: Service, stats: Stats) -> None:
