@@ -180,6 +180,12 @@ def test_a_recorded_voice_changes_the_answer(client: OpenAI, http: httpx.Client)
         assert answer.usage is not None
         assert answer.usage.prompt_tokens == 20 + (510 if voice != "default" else 0)
     assert len(set(answers.values())) == 3
+    asked = {"model": "opuslm", "input": "Hello.", "seed": 5, "max_duration_seconds": 1}
+    spoken = {
+        http.post("/v1/audio/speech", json=asked | {"voice": voice}).raise_for_status().content
+        for voice in ("default", "ada", "bob")
+    }
+    assert len(spoken) == 3
     for name in ("ada", "bob"):
         assert http.delete(f"/v1/audio/voices/{name}").status_code == 204
     with pytest.raises(NotFoundError) as caught:
