@@ -93,28 +93,25 @@ def test_a_request_is_followed_through_all_parts(http: httpx.Client, collector: 
     assert collector.services == {"speechlm-ingress", "speechlm-engine"}
 
 
-@pytest.mark.chaos
 def test_a_busy_model_gets_a_second_replica(
     service: Service, http: httpx.Client, prometheus: Prometheus
 ) -> None:
-    """Twice as much is asked as its eight rows hold, and what its replica says of that reaches
-    Serve."""
-    over = Event()
+    """More is asked than its rows hold, and what its replica says of that reaches Serve."""
+    clients, over = 20, Event()
 
-    def keep_asking(seed: int) -> list[int]:
-        body = {"model": "opuslm", "input": "Hello there. " * 20, "voice": "default", "seed": seed}
-        statuses = []
+    def keep_asking(seed: int) -> set[int]:
+        body = {"model": "opuslm", "input": "Hello there.", "voice": "default", "seed": seed}
+        statuses = set()
         while not over.is_set():
-            answer = http.post("/v1/audio/speech", json={**body, "cfg_scale": 2})
-            statuses.append(answer.status_code)
+            statuses.add(http.post("/v1/audio/speech", json=body).status_code)
         return statuses
 
-    with replicas_of(service, "engine-opuslm") as replicas, ThreadPoolExecutor(8) as clients:
+    with replicas_of(service, "engine-opuslm") as replicas, ThreadPoolExecutor(clients) as threads:
         assert len(replicas.loads()) == 1
-        busy = [clients.submit(keep_asking, seed) for seed in range(8)]
+        busy = [threads.submit(keep_asking, seed) for seed in range(clients)]
         try:
             until(lambda: prometheus.value(DESIRED) == 2, 60)
         finally:
             over.set()  # it is not missed, and an engine starts sooner on idle cores
+        assert all(200 in client.result() for client in busy)
         until(lambda: len(replicas.loads()) == 2, PATIENCE_SECONDS)
-        assert {status for client in busy for status in client.result()} == {200}
