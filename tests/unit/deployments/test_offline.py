@@ -53,7 +53,7 @@ def test_what_a_line_does_not_say_is_left_to_the_model() -> None:
         ({"id": "a", "txt": "x"}, "txt"),
         ({"id": "a", "text": 3}, "text"),
         ({"id": "a", "prompt_ids": 3}, "prompt_ids"),
-        ({"id": "a", "prompt_ids": [1, "x"]}, "prompt_ids"),
+        ({"id": "a", "prompt_ids": [1, "x"]}, "prompt_ids[1]"),
         ({"id": "a", "prompt_ids": "12"}, "prompt_ids"),
         ({"id": "a", "text": "x", "output": "video"}, "output"),
         ({"id": "a", "text": "x", "voice": 1}, "voice"),
