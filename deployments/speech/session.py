@@ -29,6 +29,7 @@ from engine_adapter.request import FinishReason, draw_seed
 
 # The first utterance may end with a clause: whoever listens hears something sooner.
 _FIRST_CHARACTERS = 24
+MESSAGE_BYTES = 2**18  # at most; clients take 2**20 unless they are told otherwise
 _LONGEST_UTTERANCE = 400  # characters, of models that do not say
 
 
@@ -255,7 +256,7 @@ class SpeechSession:
         seconds = seconds_of(pcm, passage.sample_rate)
         passage.seconds += seconds
         if encoded := passage.sound.piece(pcm):
-            await self._send_bytes(encoded)
+            await self._send_audio(encoded)
         await asyncio.sleep(self._allowance.spend(seconds / self._options.speed))
 
     async def _done(self) -> None:
@@ -266,10 +267,14 @@ class SpeechSession:
             return
         await self._play(passage, passage.joiner.finish())
         if encoded := passage.sound.finish():
-            await self._send_bytes(encoded)
+            await self._send_audio(encoded)
         await self._send_json(
             messages.done(passage.finish_reason, passage.input_tokens, passage.output_tokens)
         )
+
+    async def _send_audio(self, audio: bytes) -> None:
+        for begin in range(0, len(audio), MESSAGE_BYTES):
+            await self._send_bytes(audio[begin : begin + MESSAGE_BYTES])
 
     async def _require_allowance(self) -> None:
         if self._allowance.left > 0:

@@ -97,16 +97,18 @@ class Service:
         else:
             os.killpg(self.process.pid, everybody)
         assert self.process.wait(timeout=50) == 0  # nothing is being answered
-        left = []
-        for pid, identity in started.items():
-            try:
-                stat = Path(f"/proc/{pid}/stat").read_text()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if _identity(stat) == identity:
-                left.append(stat)
-        assert not left
+        deadline = time.monotonic() + 10  # what was killed may take its time to be gone
+        while left := [pid for pid, identity in started.items() if _lives(pid, identity)]:
+            assert time.monotonic() < deadline, left
+            time.sleep(0.1)
         assert not list(self.directory.glob("speechlm-*"))
+
+
+def _lives(pid: int, identity: str) -> bool:
+    try:
+        return _identity(Path(f"/proc/{pid}/stat").read_text()) == identity
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _identity(stat: str) -> str:

@@ -9,6 +9,7 @@ from deployments.calls.messages import (
     Refused,
 )
 from deployments.speech import allowance
+from deployments.speech.session import MESSAGE_BYTES
 from tests.unit.deployments.speech_stream_stand_in import (
     RATE,
     START,
@@ -68,6 +69,19 @@ def test_audio_is_not_sent_long_before_it_is_heard(monkeypatch: pytest.MonkeyPat
         socket.send_json({"type": "flush"})
         until(socket, "done")
         assert time.monotonic() - began < 0.4
+
+
+def test_no_message_is_larger_than_clients_take() -> None:
+    """Slow audio comes in large pieces."""
+    sizes = []
+    with connection(StandIn()) as socket:
+        socket.send_json(START | {"speed": 0.25, "sample_rate": 48_000})
+        say(socket, "One sentence is this. ")
+        socket.send_json({"type": "flush"})
+        while '"done"' not in ((message := socket.receive()).get("text") or ""):
+            sizes.append(len(message.get("bytes") or b""))
+    assert max(sizes) == MESSAGE_BYTES
+    assert sum(sizes) == pytest.approx(2 / 0.25 * 48_000 * 2, rel=0.05)
 
 
 def test_an_idle_connection_is_closed() -> None:
