@@ -8,24 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-RATE = 16_000
+from tests.unit.deployments.answering_stand_in import RATE, wav
 
 
 def speech(seconds: float, seed: int = 0) -> NDArray[np.float64]:
     """Something with a pitch that moves, loud enough to be heard."""
     times = np.arange(int(seconds * RATE)) / RATE
     return 0.3 * np.sin(2 * np.pi * (200 + 40 * seed) * times + 3 * np.sin(9 * times))
-
-
-def wav(samples: Any) -> bytes:
-    """A file of 16 bits."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as writer:
-        writer.setnchannels(1)
-        writer.setsampwidth(2)
-        writer.setframerate(RATE)
-        writer.writeframes((np.asarray(samples) * 32767).astype("<i2").tobytes())
-    return file.getvalue()
 
 
 def heard(samples: Any) -> dict[str, Any]:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from openai import BadRequestError, NotFoundError, OpenAI
 
-from tests.serve.conversing.clips import RATE, heard, pcm_of, speech, wav
+from tests.serve.conversing.clips import heard, pcm_of, speech
 from tests.serve.replica_stats import reading
 from tests.serve.service_process import Service
+from tests.unit.deployments.answering_stand_in import RATE, wav
 
 pytestmark = pytest.mark.serve
 

@@ -16,8 +16,9 @@ from engine_adapter.spec import Output
 from tests.reference import conversation as by_hand
 from tests.reference.generate import ReferenceRequest
 from tests.reference.model import PromptRow
-from tests.serve.conversing.clips import heard, pcm_of, speech, wav
+from tests.serve.conversing.clips import heard, pcm_of, speech
 from tests.serve.conversing.expected import MOST, Official, check_sound
+from tests.unit.deployments.answering_stand_in import wav
 
 pytestmark = pytest.mark.serve
 
