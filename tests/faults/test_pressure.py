@@ -22,7 +22,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.faults.remains import Remains, pids_of
+from tests.faults.remains import Remains, pids_of, title
 from tests.faults.streams import Ending, assert_same_audio, body, listen
 from tests.serve.replica_stats import Stats, await_idle, reading
 from tests.serve.service_process import Service, running_service
@@ -234,14 +234,17 @@ async def test_soak(service: Service, expected: bytes) -> None:
     async with clients(service) as http:
         tasks = [asyncio.create_task(one(http, number)) for number in range(8)]
         await asyncio.sleep(SOAK_SECONDS / 4)
-        early, memory = Remains.of(service), service.resident_bytes()
+        early, before = Remains.of(service), service.resident_bytes_by_process()
         await asyncio.gather(*tasks)
-    late, grown = Remains.of(service), service.resident_bytes() - memory
+    late, after = Remains.of(service), service.resident_bytes_by_process()
+    grown = {pid: (after[pid] - before.get(pid, 0)) / 2**20 for pid in after}
+    most = sorted(grown, key=lambda pid: -grown[pid])[:5]
     print(
-        f"\nsoak of {SOAK_SECONDS:.0f} s: {counts['whole']} whole, {counts['left']} left, "
-        f"memory {memory / 2**20:.0f} MiB and {grown / 2**20:+.0f} MiB"
+        f"\nsoak of {SOAK_SECONDS:.0f} s: {counts['whole']} whole, {counts['left']} left, memory "
+        f"{sum(before.values()) / 2**20:.0f} MiB and {sum(grown.values()):+.0f} MiB: "
+        + ", ".join(f"{grown[pid]:+.1f} {title(pid)[:40]}" for pid in most)
     )
-    assert grown < 64 * 2**20
+    assert sum(grown.values()) < 64
     assert late.processes == early.processes
     assert late.shared <= early.shared
     assert sum(late.descriptors.values()) < sum(early.descriptors.values()) + 50

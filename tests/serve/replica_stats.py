@@ -28,7 +28,8 @@ def await_idle(stats: Stats, seconds: float) -> None:
 def idle(now: dict[str, Any]) -> bool:
     """Whether the counters say so."""
     engine = now["engine"]
-    in_use = [engine[key] for key in ("rows_running", "rows_waiting", "blocks_in_use")]
+    # An engine counts from its first step on.
+    in_use = [engine.get(key) for key in ("rows_running", "rows_waiting", "blocks_in_use")]
     return not any([*in_use, now["requests"], now["waiting"], now["vocoder"]["live_streams"]])
 
 

@@ -62,15 +62,19 @@ class Service:
 
     def resident_bytes(self) -> int:
         """Memory of all its processes that is not shared with files."""
-        total = 0
+        return sum(self.resident_bytes_by_process().values())
+
+    def resident_bytes_by_process(self) -> dict[int, int]:
+        """The same of each, by its id."""
+        found = {}
         for pid in self.descendants():
             try:
                 status = Path(f"/proc/{pid}/status").read_text()
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if found := re.search(r"^RssAnon:\s+(\d+) kB", status, re.M):
-                total += int(found[1]) * 1024
-        return total
+            if anonymous := re.search(r"^RssAnon:\s+(\d+) kB", status, re.M):
+                found[pid] = int(anonymous[1]) * 1024
+        return found
 
     def kill_engine(self) -> None:
         """Kills the engine core process, as a crash would."""

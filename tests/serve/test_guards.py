@@ -22,6 +22,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from deployments.guards.keys import hash_key, key_id, make_key
+from tests.serve.audit_log import audited
 from tests.serve.service_process import ROOT, SPEECHLM, Service, running_service
 
 pytestmark = pytest.mark.serve
@@ -88,14 +89,6 @@ def body(**changes: Any) -> dict[str, Any]:
 def http(service: Service, client: str) -> httpx.Client:
     headers = {"authorization": f"Bearer {KEYS[client]}"}
     return httpx.Client(base_url=service.url, headers=headers, timeout=120)
-
-
-def audited(directory: Path) -> list[dict[str, Any]]:
-    return [
-        json.loads(line)
-        for file in directory.glob("audit-*.jsonl")
-        for line in file.read_text().splitlines()
-    ]
 
 
 def within(seconds: float, holds: Callable[[], bool]) -> None:

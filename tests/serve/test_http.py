@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from openai import BadRequestError, NotFoundError, OpenAI
 
 from deployments.audio.reading import read_audio
+from tests.serve.audit_log import audited
 from tests.serve.replica_stats import Stats, await_idle, idle
 from tests.serve.service_process import ROOT, SPEECHLM, Service, running_service
 
@@ -176,9 +177,9 @@ async def test_a_storm_of_clients_that_leave_keeps_no_place_taken(
 
 
 def test_readers_that_do_not_read_slow_nobody_and_cost_their_audio_at_most(
-    service: Service, http: httpx.Client, stats: Stats
+    service: Service, http: httpx.Client, stats: Stats, serve_config: Path
 ) -> None:
-    """Slow, so that there is far more than a connection holds that nobody reads (4 MB on loopback):
+    """Slow, so that there is more than a connection holds that nobody reads (4 MB on loopback):
     21 MB for each."""
     await_idle(stats, 10)
     seconds, speed, readers = 55, 0.25, 4
@@ -186,20 +187,28 @@ def test_readers_that_do_not_read_slow_nobody_and_cost_their_audio_at_most(
     before = service.resident_bytes()
     long = body(stream=True, max_duration_seconds=seconds, speed=speed, sample_rate=48_000)
     with ExitStack() as held:
+        answers = {}
         for seed in range(readers):
-            held.enter_context(http.stream("POST", "/v1/audio/speech", json=long | {"seed": seed}))
+            asked, name = long | {"seed": seed}, {"x-request-id": f"unread-{seed}"}
+            answer = http.stream("POST", "/v1/audio/speech", json=asked, headers=name)
+            answers[name["x-request-id"]] = held.enter_context(answer)
         assert http.post("/v1/audio/speech", json=body()).status_code == 200
         await_idle(stats, 120)  # the work ends, whether or not it is fetched
         assert http.post("/v1/audio/speech", json=body()).status_code == 200
-        audio = readers * seconds / speed * 48_000 * 2
-        # It lies in Serve's proxy, but for what the connections hold; it is encoded some time
-        # after it is made.
-        deadline = time.monotonic() + 240
-        while (grown := service.resident_bytes() - before) < 0.5 * audio:
-            assert time.monotonic() < deadline, grown
+        ends: dict[str, str] = {}
+        deadline = time.monotonic() + 240  # it is encoded some time after it is made
+        while len(ends) < readers:
+            assert time.monotonic() < deadline, ends
             time.sleep(0.2)
-        time.sleep(2)
+            entries = audited(serve_config.parent)
+            ends = {e["request_id"]: e["end"] for e in entries if e["request_id"] in answers}
+        assert set(ends.values()) == {"complete"}
+        audio = readers * seconds / speed * 48_000 * 2
         assert service.resident_bytes() - before < 1.5 * audio + 50 * 2**20
+        # It was all there, and nobody's was mixed up with another's.
+        unread = [answer.read() for answer in answers.values()]
+    assert len(set(unread)) == readers
+    assert sum(map(len, unread)) == pytest.approx(audio, rel=0.01)
 
 
 def test_beyond_capacity_is_refused_before_any_audio(
