@@ -27,7 +27,7 @@ from demo_voice.results import Evaluation, Result
 from demo_voice.sources import Sentence, Spoken, keep, sentences, served, teachers
 from demo_voice.teacher import VOICES
 from demo_voice.wer import word_errors
-from deployments.commands import CommandError
+from deployments.commands import CommandError, add_url
 
 HELP = "measure a voice through the running service"
 SCALES = (1.0, 1.5, 2.0, 3.0)
@@ -36,7 +36,7 @@ SCALES = (1.0, 1.5, 2.0, 3.0)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     report = Path(__file__).with_name("REPORT.md")
-    parser.add_argument("--url", default="http://127.0.0.1:8000", help="default: %(default)s")
+    add_url(parser)
     parser.add_argument("--model", default="demo-voice", help="default: %(default)s")
     parser.add_argument(
         "--model-directory",

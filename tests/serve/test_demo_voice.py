@@ -5,10 +5,8 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
-import sys
 import wave
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +22,7 @@ from demo_voice.judges import Recogniser
 from demo_voice.recipe import MODEL, SAMPLE_RATE
 from demo_voice.wer import Errors, word_errors
 from deployments.text.english import normalize
+from tests.serve.examples import examples, run_example
 from tests.serve.service_process import ROOT, SPEECHLM, Service, running_service
 
 pytestmark = pytest.mark.serve
@@ -97,25 +96,9 @@ def test_the_readme_command_gives_what_generate_gives(service: Service, tmp_path
 
 
 def test_the_examples_of_the_interface_run(service: Service, tmp_path: Path) -> None:
-    ways = {
-        "bash": ["bash", "-c"],
-        "python": [sys.executable, "-c"],
-        "javascript": ["node", "--input-type=module", "-e"],
-    }
-    text = (ROOT / "docs" / "api.md").read_text()
-    examples = re.findall(r"^```(bash|python|javascript)\n(.*?)^```", text, re.M | re.S)
-    assert {language for language, _ in examples} == set(ways)
-    address = service.url.removeprefix("http://")
-    for language, code in examples:
-        way = ways[language]
-        if shutil.which(way[0]) is None:
-            assert language == "javascript"
-            continue
+    for language, code in examples("api.md", {"bash", "python", "javascript"}):
         (tmp_path / "rain.mp3").unlink(missing_ok=True)
-        here = code.replace("127.0.0.1:8000", address)
-        done = subprocess.run([*way, here], cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        if "rain.mp3" in code:
+        if run_example(language, code, service, tmp_path) is not None and "rain.mp3" in code:
             assert av.open(str(tmp_path / "rain.mp3")).streams.audio[0].codec.name.startswith("mp3")
     assert (tmp_path / "morning.pcm").stat().st_size > SAMPLE_RATE
 

@@ -1,7 +1,10 @@
 """Conversations, transcriptions and recorded voices of a running service."""
 
 import base64
+import json
+import re
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,6 +13,7 @@ import pytest
 from openai import BadRequestError, NotFoundError, OpenAI
 
 from tests.serve.conversing.clips import heard, pcm_of, speech
+from tests.serve.examples import examples, run_example
 from tests.serve.replica_stats import reading
 from tests.serve.service_process import Service
 from tests.unit.deployments.answering_stand_in import RATE, wav
@@ -74,6 +78,25 @@ def test_audio_is_answered_with_audio_over_several_turns(client: OpenAI) -> None
     with pytest.raises(NotFoundError) as caught:
         client.chat.completions.create(model=DIALOGUE, messages=turns, **AUDIO, **SHORT)
     assert caught.value.param == "messages"
+
+
+def test_the_examples_of_the_document_run(service: Service, tmp_path: Path) -> None:
+    """Those in Python go on from one another; those of the shell each by itself."""
+    (tmp_path / "question.wav").write_bytes(wav(speech(2)))
+    session = ""
+    for language, code in examples("chat.md", {"bash", "python"}):
+        code = code.replace('"dialogue"', f'"{DIALOGUE}"')
+        if ".venv/bin/speechlm" in code:  # starts the service, makes the recording
+            continue
+        if language == "python":
+            session += code
+            continue
+        for command in re.split(r"^(?=curl )", code, flags=re.M):
+            if command:
+                answer = json.loads(run_example(language, command, service, tmp_path) or "")
+                assert "error" not in answer, answer
+    run_example("python", session + "print(text)", service, tmp_path)
+    assert len(pcm_of((tmp_path / "answer.wav").read_bytes())) > 0
 
 
 def test_what_is_heard_matters(client: OpenAI) -> None:
