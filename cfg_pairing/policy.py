@@ -75,13 +75,14 @@ def is_ready(row: Row) -> bool:
 
 def in_lock_step(unit: Unit[R]) -> bool:
     """Whether both rows of a pair can take the next step together."""
+    leader, companion = unit.leader, unit.companion
+    if companion is None or not (unit.leader_runs and unit.companion_runs):
+        return False
+    known, known_too = leader.num_tokens, companion.num_tokens
     return (
-        unit.companion is not None
-        and unit.leader_runs
-        and unit.companion_runs
-        and is_ready(unit.leader)
-        and is_ready(unit.companion)
-        and unit.leader.num_tokens - unit.companion.num_tokens == unit.lead
+        known - known_too == unit.lead
+        and leader.num_computed_tokens >= known - 1
+        and companion.num_computed_tokens >= known_too - 1
     )
 
 

@@ -246,11 +246,13 @@ class PairScheduler(Scheduler):
             unit = self._unit_of[request_id]
             if unit.guided and request_id == unit.leader.request_id:
                 self.ledger.count("resumed")
+        scheduled = output.num_scheduled_tokens
         for unit in self._stepping_pairs:
-            scheduled = [row.request_id in output.num_scheduled_tokens for row in unit.rows]
-            if any(scheduled) and not all(scheduled):
+            assert unit.companion is not None
+            leads = unit.leader.request_id in scheduled
+            if leads != (unit.companion.request_id in scheduled):
                 self.ledger.count("rows_split")
-            if all(scheduled) and not unit.joined:
+            elif leads and not unit.joined:
                 unit.joined = True
                 self.ledger.count("joined")
 
@@ -300,11 +302,11 @@ class PairScheduler(Scheduler):
     def _update_request_with_output(
         self, request: Request, new_token_ids: list[int], is_stale: bool = False
     ) -> tuple[list[int], bool]:
-        """Stops where the phases say so, not at a token id."""
+        """Stops where the phases say so, not at a token id; a companion goes on without a word."""
         request.append_output_token_ids(new_token_ids)
         finish = self._finishes[self._row_of[request.request_id]]
         if finish == _GOES_ON:
-            return new_token_ids, False
+            return [] if _is_companion(request.request_id) else new_token_ids, False
         request.status = _FINISHED[Finish(finish)]
         return new_token_ids, True
 
