@@ -22,6 +22,7 @@ from engine_adapter.upload import uploaded
 # Below it ``logits / temperature`` leaves float32; the draw is the largest logit anyway.
 _GREEDY_BELOW = 1e-5
 _SORTED_WIDTH = 2048  # candidates up to which sorting all beats selecting some, on CPUs
+_NETWORK_WIDTH = 256
 _PARAMS = np.dtype(
     [("temperature", np.float32), ("top_k", np.int32), ("top_p", np.float32), ("seed", np.int64)]
 )
@@ -139,9 +140,8 @@ def _largest(logits: Tensor, kept: int, ordered: bool) -> tuple[Tensor, Tensor]:
     if logits.device.type != "cpu" or kept == logits.shape[-1]:
         return largest_by_key(logits, kept)
     if not ordered and logits.shape[-1] <= _SORTED_WIDTH:
-        # numpy sorts with vector instructions, several times faster than a scalar topk.
         host = logits.numpy()
-        least = np.sort(host, axis=-1)[..., -kept, None]
+        least = kth_largest(host, kept)
         found = np.flatnonzero(host >= least)
         if len(found) == least.size * kept:
             found = found.reshape(-1, kept)
@@ -156,6 +156,23 @@ def _largest(logits: Tensor, kept: int, ordered: bool) -> tuple[Tensor, Tensor]:
     values = logits.gather(-1, places)
     order = values.argsort(dim=-1, descending=True, stable=True)[..., :kept]
     return values.gather(-1, order), places.gather(-1, order)
+
+
+def kth_largest(values: NDArray[np.float32], kth: int) -> NDArray[np.float32]:
+    """The ``kth`` largest along the last axis, ``[..., 1]``.
+
+    numpy sorts with vector instructions, several times faster than a scalar topk; short rows by a
+    network without a branch, again several times faster. So long ones are sorted in blocks, and
+    then the largest of each.
+    """
+    *rows, width = values.shape
+    blocks, rest = divmod(width, _NETWORK_WIDTH)
+    if blocks * kth + rest <= width // 2:
+        whole = values[..., : width - rest].reshape(*rows, blocks, _NETWORK_WIDTH)
+        largest = np.sort(whole, axis=-1)[..., -kth:].reshape(*rows, blocks * kth)
+        values = np.concatenate([largest, values[..., width - rest :]], axis=-1)
+    found: NDArray[np.float32] = np.sort(values, axis=-1)[..., -kth, None]
+    return found
 
 
 def largest_by_key(logits: Tensor, kept: int) -> tuple[Tensor, Tensor]:

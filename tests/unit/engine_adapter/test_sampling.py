@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine_adapter.request import MAX_SEED
-from engine_adapter.sampling import SamplingBatch, SamplingTable, largest_by_key, sample
+from engine_adapter.sampling import (
+    SamplingBatch,
+    SamplingTable,
+    kth_largest,
+    largest_by_key,
+    sample,
+)
 from engine_adapter.sampling_defaults import SamplingDefaults
 from tests.unit.engine_adapter.draw_by_hand import CLOSE, Row, draw_by_hand
 
@@ -130,6 +136,15 @@ def test_the_largest_by_key_are_those_of_a_cpu(kept: int) -> None:
         largest_by_key(logits, kept), logits.sort(dim=-1, descending=True, stable=True), strict=True
     ):
         assert torch.equal(ours, theirs[..., :kept])
+
+
+@given(width=st.integers(1, 1_100), kept=st.integers(1, 60), seed=st.integers(0, 99))
+def test_the_kth_largest_is_that_of_the_whole_row(width: int, kept: int, seed: int) -> None:
+    """Whether or not the row is sorted in blocks, with equal and masked values among them."""
+    kept = min(kept, width)
+    values = np.random.default_rng(seed).integers(-300, 300, (2, 3, width)).astype(np.float32)
+    values[values < -200] = -np.inf
+    assert np.array_equal(kth_largest(values, kept), np.sort(values)[..., -kept, None])
 
 
 def test_parameters_may_be_there_already() -> None:
