@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from deployments.commands import CommandError
+from deployments.commands import CommandError, tell
 
 # Each is a module of deployments.commands with HELP, add_arguments and run. They import
 # torch, vLLM and Ray inside run, so that help and mistakes are answered at once.
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.run(options)
     except CommandError as error:
-        print(f"speechlm: {error}", file=sys.stderr)
+        tell(error)
         return 1
     return code
 

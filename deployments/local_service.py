@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import signal
 import socket
 import time
@@ -33,6 +34,8 @@ _STOP_SECONDS = 10.0  # for an idle replica to end its engine
 _STARTS = 3  # of Ray, which gives its own processes half a minute, however busy the machine is
 _TOO_SLOW = "timed out during startup"  # in Ray's message
 _HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # of all addresses, the one to call
+# As traces name a class: with its module, or one of Python's own.
+_CLASS = re.compile(r"^(?:(?:[a-z_]\w*\.)+[A-Z]\w*|[A-Z]\w*(?:Error|Exception)): ")
 _OBJECT_STORE_BYTES = 128 * 2**20  # pieces of audio pass through it, nothing large
 
 
@@ -160,9 +163,9 @@ def _cpus(config: ServeDeploySchema) -> int:
 def _await_ready(url: str) -> None:
     with httpx.Client(timeout=5) as client:
         while True:
-            for name, application in serve.status().applications.items():
+            for application in serve.status().applications.values():
                 if application.status is ApplicationStatus.DEPLOY_FAILED:
-                    raise StartError(f"{name}: {_reason(application)}")
+                    raise StartError(_reason(application))
             try:
                 if client.get(f"{url}/ready").status_code == 200:
                     return
@@ -180,8 +183,9 @@ def _reason(application: ApplicationStatusOverview) -> str:
 
 
 def _last_line(message: str) -> str:
-    """Of a trace, the exception."""
-    return message.strip().rpartition("\n")[2]
+    """Of a trace, what the exception says, without its class."""
+    line = message.strip().rpartition("\n")[2]
+    return _CLASS.sub("", line) or line
 
 
 def _ray_ends() -> bool:

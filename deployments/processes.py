@@ -18,22 +18,6 @@ def adopt_orphans() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
-def children() -> frozenset[int]:
-    """Process ids of those whose parent this process is, ended or not."""
-    return frozenset(pid for pid, (_, parent) in _table().items() if parent == os.getpid())
-
-
-def reap_adopted(own: frozenset[int]) -> None:
-    """Takes note of the end of adopted orphans, which would stay in the table of processes.
-
-    Args:
-        own: children that have been started here, whose end is for whoever started them.
-    """
-    for pid, (state, parent) in _table().items():
-        if state == "Z" and parent == os.getpid() and pid not in own:
-            os.waitpid(pid, os.WNOHANG)
-
-
 def descendants() -> list[int]:
     """Process ids of everything that this process has started and that still runs."""
     parents = {pid: parent for pid, (state, parent) in _table().items() if state != "Z"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import httpx
 
@@ -11,21 +11,16 @@ _SECONDS = 2.0
 _MISSES = 2  # one may be a machine that is busy
 
 
-def changes(
-    client: httpx.Client, seconds: float = _SECONDS, each_time: Callable[[], None] | None = None
-) -> Iterator[str]:
+def changes(client: httpx.Client, seconds: float = _SECONDS) -> Iterator[str]:
     """A line whenever the service is not ready any more, or is ready again; without an end.
 
     Args:
         client: of the service's own URL.
         seconds: from one look to the next.
-        each_time: also done with every look.
     """
     misses, since = 0, time.monotonic()
     while True:
         time.sleep(seconds)
-        if each_time is not None:
-            each_time()
         fault = _fault(client)
         if fault is None:
             if misses >= _MISSES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,18 +12,32 @@ from torch import Tensor
 
 from engine_adapter.encoder_files import audio_encoder_fault
 from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
-from engine_adapter.spec import SPEC_FILE, SpecError, StreamSpec
-from vocoder_service.configuration import find_configuration
+from engine_adapter.model_files import (
+    CONFIG_FILE,
+    TOKENIZER_FILE,
+    WEIGHTS_FILE,
+    WEIGHTS_INDEX_FILE,
+    CheckpointError,
+    check_vocabulary,
+    existing,
+    find_shards,
+    has_configuration,
+    read_json,
+)
+from engine_adapter.spec import SpecError, StreamSpec
 
-CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "model.safetensors"
-WEIGHTS_INDEX_FILE = "model.safetensors.index.json"
-TOKENIZER_FILE = "tokenizer/tokenizer.json"
+__all__ = [
+    "CONFIG_FILE",
+    "STREAM_EMBEDDING",
+    "TOKENIZER_FILE",
+    "WEIGHTS_FILE",
+    "WEIGHTS_INDEX_FILE",
+    "CheckpointError",
+    "ModelDirectory",
+    "has_configuration",
+]
+
 STREAM_EMBEDDING = "stream_embedding.weight"
-
-
-class CheckpointError(ValueError):
-    """A model directory is incomplete or unreadable; the message names the file."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +67,13 @@ class ModelDirectory:
         directory = Path(path)
         if not directory.is_dir():
             raise CheckpointError(f"{directory}: no such model directory")
-        config = _read_json(directory / CONFIG_FILE)
+        config = read_json(directory / CONFIG_FILE)
         try:
             spec = StreamSpec.load(directory)
         except SpecError as error:
             raise CheckpointError(str(error)) from error
-        if config.get("vocab_size") != spec.vocab_size:
-            raise CheckpointError(
-                f"{directory}: {CONFIG_FILE} has vocab_size {config.get('vocab_size')}, "
-                f"{SPEC_FILE} has {spec.vocab_size}"
-            )
-        return cls(directory, config, spec, _find_shards(directory))
+        check_vocabulary(directory, config, spec)
+        return cls(directory, config, spec, find_shards(directory))
 
     @property
     def tokenizer_file(self) -> Path:
@@ -73,7 +82,7 @@ class ModelDirectory:
         Raises:
             CheckpointError: it is missing.
         """
-        return _existing(self.path / TOKENIZER_FILE)
+        return existing(self.path / TOKENIZER_FILE)
 
     @property
     def codec(self) -> Path:
@@ -137,35 +146,3 @@ class ModelDirectory:
             if found == name:
                 return tensor
         raise CheckpointError(f"{self.path}: the weights hold no tensor {name!r}")
-
-
-def has_configuration(folder: Path) -> bool:
-    """Whether there is a codec or an SSL model."""
-    return find_configuration(folder) is not None
-
-
-def _existing(path: Path) -> Path:
-    if not path.is_file():
-        raise CheckpointError(f"{path}: no such file")
-    return path
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    file = _existing(path)
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: {error}") from error
-    if not isinstance(data, dict):
-        raise CheckpointError(f"{path}: not a JSON object")
-    return data
-
-
-def _find_shards(directory: Path) -> tuple[Path, ...]:
-    index = directory / WEIGHTS_INDEX_FILE
-    if not index.is_file():
-        return (_existing(directory / WEIGHTS_FILE),)
-    weight_map = _read_json(index).get("weight_map")
-    if not isinstance(weight_map, dict) or not weight_map:
-        raise CheckpointError(f"{index}: no weight_map")
-    return tuple(_existing(directory / name) for name in sorted(set(weight_map.values())))

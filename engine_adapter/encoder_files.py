@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
+from engine_adapter.reasons import reason
 from engine_adapter.safetensors_header import read_header
 from vocoder_service.configuration import ESPNET_CONFIG, find_configuration
 
@@ -37,6 +38,19 @@ def audio_encoder_fault(directory: Path) -> str | None:
     folder = directory / AUDIO_ENCODER_FOLDER
     fault = _audio_encoder_fault(folder) if folder.is_dir() else "is missing"
     return None if fault is None else f"{AUDIO_ENCODER_FOLDER}/: {fault}"
+
+
+def codec_weights_fault(codec: Path) -> str | None:
+    """Why a codec that has a configuration cannot be loaded, with or without an encoder; None: as
+    far as can be told without loading it, it can."""
+    config = find_configuration(codec)
+    if config is not None and config.name == ESPNET_CONFIG:
+        published = list(config.parent.glob("*.pth"))
+        if len(published) != 1:
+            return f"it must hold one .pth file, not {len(published)}"
+        return None if zipfile.is_zipfile(published[0]) else f"{published[0].name} is damaged"
+    files = sorted(codec.glob("model*.safetensors"))
+    return _damage(files) if files else "no model*.safetensors"
 
 
 def _audio_encoder_fault(folder: Path) -> str | None:
@@ -86,6 +100,8 @@ def _damage(files: list[Path]) -> str | None:
     for file in files:
         try:
             read_header(file)
-        except (ValueError, OSError) as error:
-            return str(error)
+        except OSError as error:
+            return f"{file.name}: {reason(error)}"
+        except ValueError as error:
+            return str(error).removeprefix(f"{file.parent}/")
     return None

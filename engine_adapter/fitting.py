@@ -27,7 +27,7 @@ def check(
 
     Raises:
         SettingError: naming the setting that does not fit.
-        ValueError: ``config.json`` lacks a size.
+        ValueError: ``config.json`` lacks a size, or has a value of another kind.
     """
     _check_length(config, backbone)
     _check_guidance(config, spec)
@@ -47,7 +47,7 @@ def _check_length(config: EngineConfig, backbone: Mapping[str, Any]) -> None:
 
 def _positions(backbone: Mapping[str, Any]) -> int | None:
     """Positions of the backbone; None where scaling changes them, which vLLM computes."""
-    rope = backbone.get("rope_parameters") or {}
+    rope = _mapping(backbone, "rope_parameters") or {}
     scaled = rope.get("rope_type", "default") != "default" or backbone.get("rope_scaling")
     return None if scaled else _size(backbone, "max_position_embeddings")
 
@@ -97,7 +97,7 @@ def _check_quantization(config: EngineConfig, backbone: Mapping[str, Any]) -> No
 
 def _stored_quantization(backbone: Mapping[str, Any]) -> str | None:
     """The method by which the weights were quantised."""
-    stored = backbone.get("quantization_config")
+    stored = _mapping(backbone, "quantization_config")
     return None if stored is None else str(stored.get("quant_method"))
 
 
@@ -135,16 +135,27 @@ def _row_bytes(config: EngineConfig, backbone: Mapping[str, Any]) -> int:
 def _heads(backbone: Mapping[str, Any]) -> tuple[int, int]:
     """Attention heads, and those of keys and values."""
     heads = _size(backbone, "num_attention_heads")
-    return heads, int(backbone.get("num_key_value_heads") or heads)
+    return heads, _size(backbone, "num_key_value_heads", heads)
 
 
 def _head_dim(backbone: Mapping[str, Any]) -> int:
     heads, _ = _heads(backbone)
-    return int(backbone.get("head_dim") or _size(backbone, "hidden_size") // heads)
+    return _size(backbone, "head_dim", _size(backbone, "hidden_size") // heads)
 
 
-def _size(backbone: Mapping[str, Any], key: str) -> int:
-    size = backbone.get(key)
-    if not isinstance(size, int) or size < 1:
-        raise ValueError(f"config.json: {key} is {size!r}")
+def _mapping(backbone: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    value = backbone.get(key)
+    if value is not None and not isinstance(value, Mapping):
+        raise ValueError(f"config.json: {key} must be an object, or null")
+    return value
+
+
+def _size(backbone: Mapping[str, Any], key: str, otherwise: int | None = None) -> int:
+    """
+    Args:
+        otherwise: where there is none.
+    """
+    size = backbone.get(key) or otherwise
+    if type(size) is not int or size < 1:
+        raise ValueError(f"config.json: {key} is {size!r}, not a whole number from 1")
     return size

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_adapter.checkpoint import TOKENIZER_FILE, has_configuration
 from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
+from engine_adapter.model_files import TOKENIZER_FILE, has_configuration
 from engine_adapter.spec import SPEC_FILE, StreamSpec
+
+_NO_TEXT = "no texts, in or out: it cannot be served"
+_NO_AUDIO = "no audio, in or out: it cannot be served"
+_NO_UNITS = "no audio in: it neither hears nor imitates"
+_DEAF = "it does not hear"
 
 
 @dataclass(frozen=True)
@@ -31,19 +36,15 @@ def missing_parts(directory: Path, spec: StreamSpec) -> list[MissingPart]:
         spec: its spec.
     """
     found = {
-        MissingPart(f"{SPEC_FILE}: text", "no texts, in or out: it cannot be served"): (
-            spec.text is not None
-        ),
-        MissingPart(TOKENIZER_FILE, "no texts, in or out: it cannot be served"): (
+        MissingPart(f"{SPEC_FILE}: text", _NO_TEXT): spec.text is not None,
+        MissingPart(TOKENIZER_FILE, _NO_TEXT): (
             spec.text is None or (directory / TOKENIZER_FILE).is_file()
         ),
-        MissingPart(f"{CODEC_FOLDER}/", "no audio, in or out"): (
-            has_configuration(directory / CODEC_FOLDER)
-        ),
-        MissingPart(f"{SSL_FOLDER}/", "no audio in: it neither hears nor imitates"): (
+        MissingPart(f"{CODEC_FOLDER}/", _NO_AUDIO): (has_configuration(directory / CODEC_FOLDER)),
+        MissingPart(f"{SSL_FOLDER}/", _NO_UNITS): (
             spec.codec_first_stream == 0 or has_configuration(directory / SSL_FOLDER)
         ),
-        MissingPart(f"{AUDIO_ENCODER_FOLDER}/", "it does not hear"): (
+        MissingPart(f"{AUDIO_ENCODER_FOLDER}/", _DEAF): (
             not spec.hears_embeddings or (directory / AUDIO_ENCODER_FOLDER).is_dir()
         ),
     }
@@ -52,6 +53,15 @@ def missing_parts(directory: Path, spec: StreamSpec) -> list[MissingPart]:
     if deafness is not None:
         path, reason = deafness.split(": ", 1)
         if path not in {part.path for part in missing}:
-            cost = "it does not hear" if spec.hears_embeddings else "it neither hears nor imitates"
+            cost = _DEAF if spec.hears_embeddings else "it neither hears nor imitates"
             missing.append(MissingPart(path, f"{reason}: {cost}"))
     return missing
+
+
+UNUSABLE = {
+    "codec": MissingPart(f"{CODEC_FOLDER}/", f"cannot be used: {_NO_AUDIO}"),
+    "ssl": MissingPart(f"{SSL_FOLDER}/", f"cannot be used: {_NO_UNITS}"),
+    "audio_encoder": MissingPart(f"{AUDIO_ENCODER_FOLDER}/", f"cannot be used: {_DEAF}"),
+    "tokenizer": MissingPart(TOKENIZER_FILE, f"cannot be used: {_NO_TEXT}"),
+}
+"""Parts that are there, and in vain."""

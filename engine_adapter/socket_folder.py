@@ -29,8 +29,7 @@ class SocketFolder:
             parent: where; default: the folder of temporary files.
         """
         parent = Path(tempfile.gettempdir()) if parent is None else parent
-        for lock in parent.glob(f"{_PREFIX}*/{_LOCK}"):
-            _remove_unless_held(lock)
+        remove_abandoned(parent)
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         # Held before it has its name, or an engine that starts meanwhile would think us dead.
         unnamed = self.path / "new"
@@ -55,6 +54,17 @@ class SocketFolder:
         """Removes it with all that is in it."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
+
+
+def remove_abandoned(parent: Path | None = None) -> None:
+    """Removes the folders of engines that have died without removing theirs.
+
+    Args:
+        parent: as of a new folder.
+    """
+    parent = Path(tempfile.gettempdir()) if parent is None else parent
+    for lock in parent.glob(f"{_PREFIX}*/{_LOCK}"):
+        _remove_unless_held(lock)
 
 
 def _remove_unless_held(lock: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from engine_adapter.encoder_files import audio_encoder_fault, encoder_fault
 from engine_adapter.id_ranges import Stream, TextRange
 from engine_adapter.layout import Layout, Segment
+from engine_adapter.reasons import reason
 from engine_adapter.sampling_defaults import SamplingDefaults
 
 Output = Literal["audio", "text", "text+audio"]
@@ -354,7 +355,9 @@ class StreamSpec:
             return cls(**values)
         except SpecError:
             raise
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        except KeyError as error:
+            raise SpecError(f"stream spec: {error.args[0]} is missing") from error
+        except (AttributeError, IndexError, TypeError, ValueError) as error:
             raise SpecError(f"stream spec: {error}") from error
 
     def save(self, directory: Path) -> None:
@@ -371,6 +374,13 @@ class StreamSpec:
         path = Path(directory) / SPEC_FILE
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+        except RecursionError as error:
+            raise SpecError(f"{path}: is nested too deeply") from error
+        except (OSError, ValueError) as error:
+            raise SpecError(f"{path}: {reason(error)}") from error
+        if not isinstance(data, dict):
+            raise SpecError(f"{path}: not a JSON object")
+        try:
+            return cls.from_dict(data)
+        except SpecError as error:
             raise SpecError(f"{path}: {error}") from error
-        return cls.from_dict(data)

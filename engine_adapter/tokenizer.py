@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from engine_adapter.checkpoint import TOKENIZER_FILE, CheckpointError
 from engine_adapter.id_ranges import TextRange
+from engine_adapter.model_files import TOKENIZER_FILE, CheckpointError
 from engine_adapter.spec import StreamSpec
 
 # What the decoder writes for bytes that are not (or not yet) a UTF-8 character.

@@ -1,12 +1,11 @@
 """Loading neural codecs."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
-from vocoder_service.configuration import ESPNET_CONFIG, find_configuration
+from vocoder_service.configuration import ESPNET_CONFIG, find_configuration, model_type
 from vocoder_service.dac import load_dac, load_xcodec
 from vocoder_service.decoder import Codec
 from vocoder_service.encodec import load_encodec
@@ -52,7 +51,7 @@ def load_codec(
         raise FileNotFoundError(f"no config.json, and not one config.yaml, in {directory}")
     if config.name == ESPNET_CONFIG:
         return load_espnet(config, device, dtype, num_codebooks)
-    model_type = json.loads(config.read_text()).get("model_type")
-    if model_type not in CODECS:
-        raise ValueError(f"unknown codec type {model_type!r}; known: {', '.join(sorted(CODECS))}")
-    return CODECS[model_type](directory, device, dtype, num_codebooks)
+    kind = model_type(config)
+    if kind not in CODECS:
+        raise ValueError(f"unknown codec type {kind!r}; known: {', '.join(sorted(CODECS))}")
+    return CODECS[kind](directory, device, dtype, num_codebooks)

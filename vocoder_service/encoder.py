@@ -1,6 +1,5 @@
 """Audio to what a model reads: codec codes, with SSL units where a family has them."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from vocoder_service.clips import (
     checked,
     whole_frames,
 )
-from vocoder_service.configuration import ESPNET_CONFIG, find_configuration
+from vocoder_service.configuration import ESPNET_CONFIG, find_configuration, model_type
 from vocoder_service.espnet_encoder import load_espnet_encoder
 from vocoder_service.precision import use_full_precision
 from vocoder_service.ssl_units import SslTokenizer
@@ -121,10 +120,10 @@ def _load_codec_encoder(directory: Path, device: str, num_codebooks: int | None)
         raise FileNotFoundError(f"no config.json, and not one config.yaml, in {directory}")
     if file.name == ESPNET_CONFIG:
         return load_espnet_encoder(file, device, num_codebooks)
-    model_type = json.loads(file.read_text()).get("model_type")
-    if model_type not in CODEC_ENCODERS:
+    kind = model_type(file)
+    if kind not in CODEC_ENCODERS:
         raise ValueError(
-            f"{directory}: a codec of type {model_type!r} cannot encode; known: "
+            f"{directory}: a codec of type {kind!r} cannot encode; known: "
             + ", ".join(sorted(CODEC_ENCODERS))
         )
     model = AutoModel.from_pretrained(directory, dtype=torch.float32).to(device)

@@ -12,6 +12,7 @@ from torch.nn import functional
 from transformers import AutoConfig, AutoModel
 
 from vocoder_service import xeus
+from vocoder_service.configuration import model_type
 from vocoder_service.kmeans_file import read_centroids
 from vocoder_service.nearest import nearest
 from vocoder_service.precision import use_full_precision
@@ -139,7 +140,7 @@ class SslTokenizer:
 
 
 def _transformers_model(path: Path, device: str) -> TransformersModel:
-    kind = json.loads((path / "config.json").read_text()).get("model_type")
+    kind = model_type(path / "config.json")
     if kind not in _TRANSFORMERS:
         raise ValueError(f"{path}: {kind!r} is not one of {', '.join(_TRANSFORMERS)}")
     model = AutoModel.from_pretrained(

@@ -1,10 +1,16 @@
 """The commands of ``speechlm``, one per module."""
 
 import argparse
+import sys
 
 
 class CommandError(Exception):
     """A command cannot do what was asked; the message is for whoever typed it."""
+
+
+def tell(error: CommandError) -> None:
+    """Says it on standard error."""
+    print(f"speechlm: {error}", file=sys.stderr, flush=True)
 
 
 def add_url(parser: argparse.ArgumentParser) -> None:

@@ -19,9 +19,16 @@ def run(options: argparse.Namespace) -> int:
     from deployments.models.directory import locate
     from deployments.models.report import as_text, report
 
+    _no_progress_bars()
     try:
         found = report(locate(options.model))
     except (ValueError, OSError) as error:
         raise CommandError(str(error)) from error
     print(json.dumps(found, indent=1) if options.json else as_text(found))
     return 0
+
+
+def _no_progress_bars() -> None:
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()

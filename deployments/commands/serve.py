@@ -6,15 +6,10 @@ import argparse
 import json
 import os
 import shlex
-import shutil
-import signal
 import sys
-import tempfile
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from deployments.commands import CommandError
 
@@ -25,12 +20,7 @@ if TYPE_CHECKING:
 
 HELP = "serve models over HTTP"
 
-_PATIENCE_SECONDS = 5.0
 _LOOK_SECONDS = 5.0
-
-
-class _Stop(BaseException):
-    """SIGINT or SIGTERM came."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,62 +32,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from deployments import processes
+    from deployments import supervision
 
-    processes.adopt_orphans()
-    _on_signals(_stop)
-    try:
-        _serve(options)
-    except _Stop:
-        print("stopped", flush=True)
-    finally:
-        processes.end_descendants(_PATIENCE_SECONDS)
-    return 0
+    return supervision.run(partial(_serve, options))
 
 
-def _serve(options: argparse.Namespace) -> None:
+def _serve(options: argparse.Namespace, directory: Path) -> None:
     import httpx
 
-    from deployments import local_service, processes, watching
+    from deployments import local_service, supervision, watching
     from deployments.config_file import load
 
     try:
         config = load(options.config)
-        config.http_options.host = options.host or config.http_options.host
-        config.http_options.port = options.port or config.http_options.port
-        _check_port(config.http_options.port)
+        _override(config, options.host, options.port)
         warnings = _check_guards(config)
         cards = _find_models(config)
     except (OSError, ValueError) as error:
         raise CommandError(str(error)) from error
-    print(*warnings, sep="\n", end="\n" if warnings else "", file=sys.stderr, flush=True)
-    directory = Path(tempfile.mkdtemp(prefix="speechlm-"))
-    _on_signals(partial(_stop, directory=directory))
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr, flush=True)
+    logs = supervision.logs(directory)
+    print(f"logs:  {logs}", flush=True)
     try:
         with local_service.running(config, directory) as url:
+            supervision.ready(directory)
             keyed = _needs_keys(config)
             print(f"ready: {url}", *(_example(url, card, keyed=keyed) for card in cards), sep="\n")
             sys.stdout.flush()
             try:
-                reap = partial(processes.reap_adopted, processes.children())
                 with httpx.Client(base_url=url, timeout=_LOOK_SECONDS) as client:
-                    for line in watching.changes(client, each_time=reap):
+                    for line in watching.changes(client):
                         print(line, flush=True)
-            except _Stop:
+            except supervision.Stop:
                 print("stopping: answers that are being sent may end first", flush=True)
                 raise
     except local_service.StartError as error:
-        logs = directory / "session_latest" / "logs"
-        if logs.exists():
-            raise CommandError(f"{error}\nlogs: {logs}") from error
-        shutil.rmtree(directory)
-        raise CommandError(str(error)) from error
-    except _Stop:
-        shutil.rmtree(directory, ignore_errors=True)
-        raise
+        kept = f"\nlogs: {logs}" if logs.exists() else ""
+        raise CommandError(f"{error}{kept}") from error
 
 
-def _check_port(port: int) -> None:
+def _override(config: ServeDeploySchema, host: str | None, port: int | None) -> None:
+    """
+    Raises:
+        ValueError: there is no such host or port.
+    """
+    if host is not None:
+        config.http_options.host = host
+    if port is not None:
+        config.http_options.port = port
+    host, port = config.http_options.host, config.http_options.port
+    if not host:
+        raise ValueError("http_options.host: is empty")
     if not 1 <= port <= 65_535:
         raise ValueError(f"http_options.port: must be 1 to 65535, not {port}")
 
@@ -163,27 +149,3 @@ def _example(url: str, card: ModelCard, *, keyed: bool) -> str:
     if keyed:
         headers += " -H 'authorization: Bearer YOUR-KEY'"
     return f"try:   curl --fail-with-body {url}/v1/audio/speech {headers} -d {data} -o hello.wav"
-
-
-def _on_signals(handler: Callable[[int, FrameType | None], NoReturn]) -> None:
-    signal.signal(signal.SIGINT, handler)
-    signal.signal(signal.SIGTERM, handler)
-
-
-def _stop(_: int, __: FrameType | None, directory: Path | None = None) -> NoReturn:
-    _on_signals(partial(_force, directory=directory))
-    raise _Stop
-
-
-def _force(_: int, __: FrameType | None, directory: Path | None = None) -> NoReturn:
-    """Ends at once.
-
-    Args:
-        directory: to be removed.
-    """
-    from deployments import processes
-
-    processes.kill_descendants()
-    if directory is not None:
-        shutil.rmtree(directory, ignore_errors=True)
-    os._exit(1)

@@ -12,7 +12,7 @@ from deployments.guards.settings import GuardSettings
 
 ALL_ADDRESSES = "0.0.0.0"
 _log = logging.getLogger(__name__)
-OPEN_WARNING = "warning: no API keys are configured; whoever reaches {host} can use this service"
+OPEN_WARNING = "no API keys are configured; whoever reaches {host} can use this service"
 
 
 class ExposedError(ValueError):

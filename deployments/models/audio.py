@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import Any
 import yaml
 
 from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
+from engine_adapter.model_files import read_json
+from engine_adapter.reasons import reason
 from engine_adapter.spec import SpecError
 from vocoder_service.configuration import find_configuration
 
@@ -53,14 +54,17 @@ class ModelAudio:
         file = _configuration(directory / CODEC_FOLDER)
         try:
             config = yaml.safe_load(file.read_text())  # JSON is YAML
-        except (OSError, yaml.YAMLError) as error:
-            raise SpecError(f"{file}: {error}") from error
+        except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+            raise SpecError(f"{file}: {reason(error)}") from error
         of_espnet = file.suffix == ".yaml"
-        rate = _sample_rate(config, of_espnet=of_espnet)
-        if rate is None:
-            raise SpecError(f"{file}: has no sample rate")
+        try:
+            rate = _sample_rate(config, of_espnet=of_espnet)
+            if rate is None:
+                raise SpecError(f"{file}: has no sample rate")
+            per_frame = _samples_per_frame(config, of_espnet=of_espnet)
+        except (AttributeError, TypeError, OverflowError) as error:
+            raise SpecError(f"{file}: is no configuration of a codec: {error}") from error
         per_row = _samples_per_feature_row(directory / AUDIO_ENCODER_FOLDER)
-        per_frame = _samples_per_frame(config, of_espnet=of_espnet)
         return cls(rate, _fingerprint(directory), per_row or per_frame, per_frame)
 
 
@@ -95,7 +99,10 @@ def _samples_per_feature_row(encoder: Path) -> int | None:
     file = encoder / "preprocessor_config.json"
     if not file.is_file():
         return None
-    return int(json.loads(file.read_text())["hop_length"]) * _FEATURES_PER_ROW
+    hop = read_json(file).get("hop_length")
+    if type(hop) is not int:
+        raise SpecError(f"{file}: hop_length is {hop!r}, not a whole number")
+    return hop * _FEATURES_PER_ROW
 
 
 def _fingerprint(directory: Path) -> str:

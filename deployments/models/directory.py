@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from deployments.models.audio import ModelAudio
 from deployments.settings import ModelSettings
 from engine_adapter.engine_config import SettingError
 from engine_adapter.families import FAMILIES
 from engine_adapter.fitting import check
+from engine_adapter.model_files import CONFIG_FILE, read_json
 from engine_adapter.spec import SpecError, StreamSpec
+from engine_adapter.wholeness import check_whole
 
 _TINY = "tiny:"
-_CONFIG = "config.json"  # as in engine_adapter.checkpoint, which would bring torch
 
 
 def find(model: ModelSettings, index: int) -> tuple[Path, StreamSpec]:
-    """A model's directory and spec, after a check of its engine's settings.
+    """A model's directory and spec, after a check of its files and of its engine's settings.
 
     Args:
         index: of the model among the settings' ``models``.
@@ -31,7 +32,9 @@ def find(model: ModelSettings, index: int) -> tuple[Path, StreamSpec]:
     try:
         directory = locate(model.path)
         spec = StreamSpec.load(directory)
-        backbone = json.loads((directory / _CONFIG).read_text())
+        backbone = read_json(directory / CONFIG_FILE)
+        check_whole(directory, backbone, spec)
+        ModelAudio.of(directory)
         check(model.engine.config(directory), backbone, spec, on_cpu=not model.engine.gpus)
     except SettingError as error:
         raise ValueError(f"models.{index}.engine.{error}") from error

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from safetensors import SafetensorError, safe_open
 
@@ -19,16 +18,31 @@ from engine_adapter.checkpoint import (
     has_configuration,
 )
 from engine_adapter.folders import CODEC_FOLDER, SSL_FOLDER
-from engine_adapter.missing_parts import missing_parts
-from engine_adapter.spec import StreamSpec
+from engine_adapter.missing_parts import UNUSABLE, missing_parts
+from engine_adapter.reasons import reason
+from engine_adapter.spec import BY_EAR, SPEC_FILE, Ability, StreamSpec
 from engine_adapter.tokenizer import read_tokenizer
 from vocoder_service.audio_tower import AudioTower
 from vocoder_service.codec import Codec, load_codec
+from vocoder_service.configuration import model_type
 from vocoder_service.ssl_units import SslTokenizer
 
 _WIDTH = 15
+# Of configurations that are almost right, the classes of transformers raise what they meet.
+_FAULTS = (
+    *(ValueError, OSError, RuntimeError, LookupError, TypeError, AttributeError),
+    SafetensorError,
+)
 SPEECH = {"audio": "audio", "text+audio": "text, which is not spoken, then audio"}
 """In words, what a request for speech writes."""
+_LOST: dict[str, tuple[Ability, ...]] = {
+    UNUSABLE["codec"].path: ("speaks", "clones", "takes_instructions"),
+    UNUSABLE["ssl"].path: BY_EAR,
+    UNUSABLE["audio_encoder"].path: BY_EAR,
+    UNUSABLE["tokenizer"].path: get_args(Ability),
+    f"{SPEC_FILE}: text": get_args(Ability),
+}
+"""Abilities that a model has not without a part, whatever its family has."""
 _PARTS = ("codec", "ssl", "audio_encoder", "tokenizer")
 
 
@@ -70,10 +84,20 @@ def report(directory: Path) -> dict[str, Any]:
     model = ModelDirectory.open(directory)
     spec, config = model.spec, model.config
     parameters, dtypes = _weights(model)
-    missing = missing_parts(directory, spec)
+    parts = {
+        "codec": _codec(directory / CODEC_FOLDER, spec),
+        "ssl": _ssl(directory / SSL_FOLDER, spec),
+        "audio_encoder": _audio_encoder(model),
+        "tokenizer": _tokenizer(model),
+    }
+    missing = {part.path: part for part in missing_parts(directory, spec)}
+    missing |= {
+        UNUSABLE[n].path: UNUSABLE[n] for n, part in parts.items() if "error" in (part or ())
+    }
+    lost = {ability for path in missing for ability in _LOST.get(path, ())}
     return {
         "family": spec.family,
-        "abilities": list(spec.abilities_in(directory)),
+        "abilities": [a for a in spec.abilities_in(directory) if a not in lost],
         "writes": list(spec.outputs),
         "speech": spec.speech_output if "audio" in spec.outputs else None,
         "backbone": {
@@ -91,16 +115,13 @@ def report(directory: Path) -> dict[str, Any]:
             "ids": spec.vocab_size,
             "text": None if spec.text is None else [spec.text.first_id, spec.text.end],
         },
-        "codec": _codec(directory / CODEC_FOLDER, spec),
-        "ssl": _ssl(directory / SSL_FOLDER, spec),
-        "audio_encoder": _audio_encoder(model),
-        "tokenizer": _tokenizer(model),
+        **parts,
         "voices": list(spec.voices),
         "defaults": {
             "cfg_scale": spec.cfg_scale,
             **{kind: vars(sampling) for kind, sampling in spec.sampling.items()},
         },
-        "missing": [{"path": part.path, "cost": part.cost} for part in missing],
+        "missing": [{"path": part.path, "cost": part.cost} for part in missing.values()],
     }
 
 
@@ -165,8 +186,8 @@ def _codec(directory: Path, spec: StreamSpec) -> dict[str, Any] | None:
         return None
     try:
         codec = check_codec(directory, spec)
-    except (ValueError, OSError, RuntimeError) as error:
-        return {"type": _type(directory), "error": str(error)}
+    except _FAULTS as error:
+        return {"type": _type(directory), "error": reason(error)}
     return {
         "type": _type(directory),
         "sample_rate": codec.sample_rate,
@@ -180,7 +201,10 @@ def _type(directory: Path) -> str:
     config = directory / CONFIG_FILE
     if not config.is_file():
         return "espnet"
-    return str(json.loads(config.read_text()).get("model_type"))
+    try:
+        return str(model_type(config))
+    except (ValueError, OSError):
+        return "unknown"
 
 
 def _ssl(directory: Path, spec: StreamSpec) -> dict[str, Any] | None:
@@ -190,8 +214,8 @@ def _ssl(directory: Path, spec: StreamSpec) -> dict[str, Any] | None:
     kind = _type(directory)
     try:
         check_ssl(directory, spec)
-    except (ValueError, OSError, RuntimeError, KeyError) as error:
-        return {"type": kind, "error": str(error)}
+    except _FAULTS as error:
+        return {"type": kind, "error": reason(error)}
     return {"type": kind, "units": spec.streams[0].size}
 
 
@@ -203,8 +227,8 @@ def _audio_encoder(model: ModelDirectory) -> dict[str, Any] | None:
     kind = _type(directory)
     try:
         tower = AudioTower.load(directory, model.config["hidden_size"])
-    except (ValueError, OSError, RuntimeError, KeyError) as error:
-        return {"type": kind, "error": str(error)}
+    except _FAULTS as error:
+        return {"type": kind, "error": reason(error)}
     limit = tower.limits.max_samples
     assert limit is not None
     return {"type": kind, "sample_rate": tower.sample_rate, "seconds": limit / tower.sample_rate}
@@ -220,5 +244,5 @@ def _tokenizer(model: ModelDirectory) -> dict[str, Any] | None:
     try:
         tokenizer = read_tokenizer(file, model.spec.text)
     except CheckpointError as error:
-        return {"error": str(error)}
+        return {"error": reason(error)}
     return {"ids": tokenizer.get_vocab_size()}

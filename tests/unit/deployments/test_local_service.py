@@ -49,3 +49,23 @@ def test_a_port_that_is_free_may_be_one_of_either_kind() -> None:
 )
 def test_the_address_to_call(host: str, url: str) -> None:
     assert local_service._url(host, 80) == url
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        (
+            "Traceback:\n  x\nengine_adapter.spec.SpecError: models.0.path: m: cut\n",
+            "models.0.path: m: cut",
+        ),
+        ("ValueError: models.0.path: m: cut", "models.0.path: m: cut"),
+        ("models.0.path: m: cut", "models.0.path: m: cut"),
+        ("serve_config.yaml: is not YAML", "serve_config.yaml: is not YAML"),
+        (
+            "The deployment failed to start 3 times in a row.",
+            "The deployment failed to start 3 times in a row.",
+        ),
+    ],
+)
+def test_of_a_trace_the_reason_alone_is_told(trace: str, said: str) -> None:
+    assert local_service._last_line(trace) == said

@@ -1,5 +1,8 @@
 """Where a model is, from its setting, and which settings do not fit it."""
 
+import json
+import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,3 +104,77 @@ def test_an_incomplete_model_is_named(tmp_path: Path, content: str | None) -> No
         config.write_text(content)
     with pytest.raises(ValueError, match=r"models\.1\.path: "):
         find(settings_of(made), 1)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("config.json", "[]", "config.json: not a JSON object"),
+        ("config.json", None, "config.json: no such file"),
+        ("config.json", "{", "config.json: Expecting"),
+        ("speech.json", "[]", "speech.json: not a JSON object"),
+        ("speech.json", "{}", "speech.json: stream spec: streams is missing"),
+        ("speech.json", None, "speech.json: No such file or directory"),
+        ("model.safetensors", None, "model.safetensors: no such file"),
+        ("model.safetensors", "cut", "model.safetensors: its end is missing"),
+        ("model.safetensors", "", "model.safetensors: is no safetensors file"),
+        ("model.safetensors.index.json", "[]", "index.json: not a JSON object"),
+        ("model.safetensors.index.json", '{"weight_map": {"a": 1}}', "weight_map must name files"),
+        ("codec", None, "codec: no such directory; the model has no codec"),
+        ("codec/config.json", None, "codec/config.json: no such file"),
+        ("codec/config.json", "[]", "codec/config.json: has no sample rate"),
+        ("codec/config.json", '{"sampling_rate": []}', "is no configuration of a codec"),
+        ("codec/model.safetensors", None, "codec: no model*.safetensors"),
+        ("codec/model.safetensors", "cut", "codec: model.safetensors: its end is missing"),
+        ("tokenizer", None, "tokenizer/tokenizer.json: no such file"),
+        ("tokenizer/tokenizer.json", "[]", "tokenizer/tokenizer.json: "),
+    ],
+)
+def test_a_damaged_part_is_named_once(
+    tmp_path: Path, demo: Path, file: str, content: str | None, message: str
+) -> None:
+    model = Path(shutil.copytree(demo, tmp_path / "m"))
+    damage(model / file, content)
+    with pytest.raises(ValueError, match=r"^models\.0\.path: /") as caught:
+        find(settings_of(model), 0)
+    said = str(caught.value)
+    assert message in said
+    assert said.count(str(model)) == 1
+    assert "Errno" not in said
+    assert "\n" not in said
+
+
+def damage(path: Path, content: str | None) -> None:
+    """
+    Args:
+        content: to write; ``cut``: half of what is there stays; None: nothing does.
+    """
+    if content == "cut":
+        os.truncate(path, path.stat().st_size // 2)
+    elif content is not None:
+        path.write_text(content)
+    elif path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rope_parameters", []),
+        ("quantization_config", "awq"),
+        ("num_key_value_heads", "four"),
+        ("num_attention_heads", True),
+        ("head_dim", [1]),
+        ("hidden_size", None),
+    ],
+)
+def test_a_value_of_another_kind_is_named(
+    tmp_path: Path, demo: Path, key: str, value: object
+) -> None:
+    model = Path(shutil.copytree(demo, tmp_path / "m"))
+    config = json.loads((model / "config.json").read_text()) | {key: value}
+    (model / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=rf"^models\.0\.path: config\.json: {key} "):
+        find(settings_of(model), 0)

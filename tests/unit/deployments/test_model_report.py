@@ -74,8 +74,9 @@ def test_what_is_missing_or_damaged(
     assert found["tokenizer"] is None
     assert "no model*.safetensors" in found["codec"]["error"]
     assert found["audio_encoder"] is None
-    assert found["abilities"] == ["speaks", "converses", "takes_instructions"]
+    assert found["abilities"] == []
     assert {part["path"] for part in found["missing"]} == {
+        "codec/",
         "tokenizer/tokenizer.json",
         "audio_encoder/",
     }
@@ -103,3 +104,24 @@ def test_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     error = capsys.readouterr().err
     assert "nowhere: no such model directory" in error
     assert "config.json: no such file" in error
+
+
+def test_a_codec_that_cannot_be_read_makes_no_sound(
+    bagpiper: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = Path(shutil.copytree(bagpiper, tmp_path / "model"))
+    for content in ("[]", "{", '{"model_type": "dac", "upsampling_ratios": "x"}'):
+        (model / "codec" / "config.json").write_text(content)
+        assert main(["inspect", str(model), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["codec"]["error"]
+        assert "speaks" not in found["abilities"]
+        assert "transcribes" in found["abilities"]
+        assert [part["path"] for part in found["missing"]] == ["codec/"]
+
+
+def test_nothing_but_the_report_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", str(make_tiny("opuslm", tmp_path / "m"))]) == 0
+    assert capsys.readouterr().err == ""

@@ -99,7 +99,7 @@ def test_weights_that_are_not_whole_cost_hearing_and_are_named(
     file.write_bytes(damage(file.read_bytes()))
     fault = encoder_fault(tmp_path, units=True)
     assert fault is not None
-    assert fault.startswith(f"{name.split('/')[0]}/: {file}: ")
+    assert fault.startswith(f"{name.split('/')[0]}/: {file.name}: ")
 
 
 def test_an_ssl_model_without_weights(tmp_path: Path) -> None:
