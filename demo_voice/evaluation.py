@@ -14,13 +14,12 @@ import json
 import os
 import shlex
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 from demo_voice import realtime
 from demo_voice.client import Card, connect
 from demo_voice.figures import Playback, speech_seconds
-from demo_voice.judging import judge, judges
+from demo_voice.judging import installed_judges, judge
 from demo_voice.recipe import MODEL, WORK
 from demo_voice.report import to_markdown
 from demo_voice.results import Evaluation, Result
@@ -57,12 +56,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("--limit: at least 1")
     if options.jobs < 1:
         raise CommandError("--jobs: at least 1")
-    try:
-        ears = judges()
-    except PackageNotFoundError as error:
-        raise CommandError(
-            f"{error.name} is missing: pip install -r requirements/demo-voice.txt"
-        ) from error
+    ears = installed_judges()
     chosen = sentences(VOICES, options.limit)
     fingerprint = fingerprint_of(options.model_directory)
     work = WORK / "evaluation"

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from demo_voice.judges import REST, SETTINGS, Quality, Recogniser, estimate_quality
 from demo_voice.sources import Spoken
+from deployments.commands import CommandError
 
 PACKAGES = ("pocketsphinx", "speechmos")
 
@@ -54,6 +55,20 @@ def judges() -> dict[str, object]:
     """All that a judgement depends on beside the audio."""
     versions = {package: version(package) for package in PACKAGES}
     return {**versions, "settings": SETTINGS, "rest_seconds": REST}
+
+
+def installed_judges() -> dict[str, object]:
+    """The same.
+
+    Raises:
+        CommandError: a package of theirs is not installed.
+    """
+    try:
+        return judges()
+    except PackageNotFoundError as error:
+        raise CommandError(
+            f"{error.name} is missing; in the project's directory: requirements/setup demo-voice"
+        ) from error
 
 
 def _key(spoken: Spoken) -> str:

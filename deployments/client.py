@@ -18,8 +18,16 @@ TIMEOUT = httpx.Timeout(None, connect=5)
 
 
 def authorization() -> dict[str, str]:
-    """The header with the key of the environment; none where there is no key."""
+    """The header with the key of the environment; none where there is no key.
+
+    Raises:
+        CommandError: it can be no key; the message does not quote it.
+    """
     key = os.environ.get(KEY_VARIABLE, "").strip()
+    if not all("!" <= character <= "~" for character in key):
+        raise CommandError(
+            f"{KEY_VARIABLE}: is no API key: it has a space, or a character that is not ASCII"
+        )
     return {"authorization": f"Bearer {key}"} if key else {}
 
 

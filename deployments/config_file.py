@@ -11,7 +11,7 @@ from ray.serve.schema import ServeApplicationSchema, ServeDeploySchema
 
 from deployments import yaml_file
 from deployments.settings import INGRESS, Settings
-from deployments.validation import foremost, sentence
+from deployments.validation import foremost
 
 BUILDER = "deployments.builder:build"
 
@@ -43,7 +43,7 @@ def load(path: Path) -> ServeDeploySchema:
     except ValidationError as error:
         first = foremost(error.errors())
         where = ".".join(map(str, first["loc"]))
-        fault = f"{where}: {sentence(first)}" if where else sentence(first)
+        fault = f"{where}: {yaml_file.sentence(first)}" if where else yaml_file.sentence(first)
     except RecursionError:
         fault = "a part of it contains itself"
     except (AttributeError, TypeError, ValueError) as error:

@@ -15,6 +15,7 @@ from cfg_pairing.admission import ClassPolicy, Priority
 from cfg_pairing.autoscaling import ScalingPolicy
 from deployments.guards.settings import GuardSettings
 from deployments.strict_settings import Seconds, StrictSettings
+from deployments.validation import HTTP_URL, MODEL_ID
 from engine_adapter.engine_config import EngineConfig, SettingError
 from vocoder_service.schedule import WindowSchedule
 
@@ -213,7 +214,7 @@ class ModelSettings(StrictSettings):
             0 there must be room for one more, or the old ones stay for ever.
     """
 
-    id: str = Field(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$")
+    id: str = Field(pattern=MODEL_ID)
     path: str = Field(min_length=1)
     voices: list[str] | None = Field(None, min_length=1)
     normalizer: Literal["none", "english"] = "none"
@@ -350,7 +351,7 @@ class TracingSettings(StrictSettings):
         share: of the requests that have some, where the client does not say.
     """
 
-    endpoint: str | None = Field(None, pattern=r"^https?://")
+    endpoint: str | None = Field(None, pattern=HTTP_URL)
     share: float = Field(1.0, ge=0, le=1)
 
 

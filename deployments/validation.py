@@ -64,6 +64,15 @@ _SENTENCES = {
 """What pydantic's commonest errors say here, with what it knows of each."""
 
 
+MODEL_ID = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$"
+HTTP_URL = r"^https?://"
+_PATTERNS = {
+    MODEL_ID: "must be made of letters, digits and . _ -, in parts with / between",
+    HTTP_URL: "must begin with http:// or https://",
+}
+"""In words, what they ask for."""
+
+
 def sentence(error: Any) -> str:
     """What one of pydantic's errors says, without where it was."""
     kind = error["type"]
@@ -73,6 +82,8 @@ def sentence(error: Any) -> str:
         return "is empty"
     if "discriminator" in context:
         context["discriminator"] = context["discriminator"].strip("'")
+    if context.get("pattern") in _PATTERNS:
+        return _PATTERNS[context["pattern"]]
     if kind in _SENTENCES:
         return _SENTENCES[kind].format_map(context)
     message = str(error["msg"]).removeprefix("Value error, ")

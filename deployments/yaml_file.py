@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from deployments import validation
 
 
 class NotYaml(ValueError):
@@ -41,6 +44,14 @@ def read(path: Path) -> Any:
         where = "" if line is None else f" (line {line + 1})"
         reason = getattr(error, "problem", None) or getattr(error, "reason", None) or error
         raise NotYaml(f"is not YAML{where}", " ".join(str(reason).split())) from error
+
+
+def sentence(error: Any) -> str:
+    """What one of pydantic's errors says of a value of a file, without where it was."""
+    said = validation.sentence(error)
+    if error["type"] == "string_type" and isinstance(error["input"], bool | int | float | date):
+        return f"{said}: write it in quotes"  # YAML takes 2026-11-30 for a date, 007 for a number
+    return said
 
 
 def _load(text: str) -> Any:

@@ -153,8 +153,10 @@ def resolve(
             "output",
             f"{request.output!r} is not one of {', '.join(spec.outputs)} ({spec.family})",
         )
-    if (request.text is None) == (request.prompt_ids is None):
-        raise RequestError("prompt_ids", "give either text or prompt_ids")
+    if request.text is None and request.prompt_ids is None:
+        raise RequestError("text", "is missing; give text, or prompt_ids")
+    if request.text is not None and request.prompt_ids is not None:
+        raise RequestError("prompt_ids", "give either text or prompt_ids, not both")
     if request.prompt_ids is not None:
         if request.voice is not None:
             raise RequestError("voice", "is part of a prompt; give it with text")

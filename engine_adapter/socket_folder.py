@@ -1,8 +1,9 @@
-"""Where vLLM's processes find each other: files of sockets, which a killed engine leaves behind."""
+"""Where vLLM's processes find each other: files that a killed engine leaves behind."""
 
 from __future__ import annotations
 
 import fcntl
+import getpass
 import os
 import shutil
 import tempfile
@@ -12,6 +13,8 @@ from pathlib import Path
 
 _PREFIX = "vllm-"  # short, since the path of a socket has about a hundred characters at most
 _VARIABLE = "VLLM_RPC_BASE_PATH"
+_TEMPORARY = "TMPDIR"
+_COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 _LOCK = "speechlm.lock"  # tells our folders from those of other programs
 
 
@@ -40,20 +43,34 @@ class SocketFolder:
     @contextmanager
     def given_to_vllm(self) -> Iterator[None]:
         """While an engine starts: those that this process starts later have other folders."""
-        before = os.environ.get(_VARIABLE)
-        os.environ[_VARIABLE] = str(self.path)
+        # Its processes also meet at a file among their temporary ones.
+        given = {_VARIABLE: str(self.path), _TEMPORARY: str(self.path)}
+        # What is compiled is for the next engine, too.
+        given |= {_COMPILED: os.environ.get(_COMPILED, _compiled())}
+        before = {name: os.environ.get(name) for name in given}
+        os.environ.update(given)
         try:
             yield
         finally:
-            if before is None:
-                del os.environ[_VARIABLE]
-            else:
-                os.environ[_VARIABLE] = before
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
 
     def remove(self) -> None:
         """Removes it with all that is in it."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
+
+
+def _compiled() -> str:
+    """Where torch keeps what it compiles, if it is not told otherwise."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a container may have no name for its user
+        user = str(os.getuid())
+    return str(Path(tempfile.gettempdir()) / f"torchinductor_{user}")
 
 
 def remove_abandoned(parent: Path | None = None) -> None:

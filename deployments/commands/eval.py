@@ -38,9 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from importlib.metadata import PackageNotFoundError
-
-    from demo_voice.judging import judges
+    from demo_voice.judging import installed_judges
     from deployments.evaluation.judging import outcomes
     from deployments.evaluation.manifest import ManifestError, read
     from deployments.evaluation.report import to_markdown
@@ -48,16 +46,13 @@ def run(options: argparse.Namespace) -> int:
     if options.jobs < 1:
         raise CommandError("--jobs: at least 1")
     try:
-        ears = judges()
         items = read(options.manifest)
-        options.out.mkdir(parents=True, exist_ok=True)
-    except PackageNotFoundError as error:
-        raise CommandError(
-            f"{error.name} is missing: pip install -r requirements/demo-voice.txt"
-        ) from error
-    except (ManifestError, OSError) as error:
+        ears = installed_judges()
+        model, answers = asyncio.run(_ask(options, items))
+    except ManifestError as error:
         raise CommandError(str(error)) from error
-    model, answers = asyncio.run(_ask(options, items))
+    except OSError as error:  # of the directory, which is made once the service answers
+        raise CommandError(f"{error.filename or options.out}: {error.strerror}") from error
     folder = options.out / "answers"
     found = outcomes(items, answers, folder, options.out / "judgements.jsonl", options.jobs)
     lines = [json.dumps(outcome.to_json()) + "\n" for outcome in found]

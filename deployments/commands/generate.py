@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from engine_adapter.engine import EngineConfig, SpeechEngine
     from vocoder_service.vocoder import Vocoder
 
+_WAV_DIR_HELP = (
+    "write ID.wav for every answer with audio; in the name of an ID that has anything but letters, "
+    "digits and . _ -, or more than a hundred of them, that becomes _ and a digest follows"
+)
 HELP = "generate for a file of requests, without a service"
 
 
@@ -30,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, help="model directory, or tiny:FAMILY")
     parser.add_argument("--requests", required=True, type=Path, help="JSON lines to read")
     parser.add_argument("--output", required=True, type=Path, help="JSON lines to write")
-    parser.add_argument("--wav-dir", type=Path, help="write ID.wav for every answer with audio")
+    parser.add_argument("--wav-dir", type=Path, help=_WAV_DIR_HELP)
     parser.add_argument("--stats", type=Path, help="write counters of the whole run")
     parser.add_argument("--metrics", type=Path, help="write them in Prometheus's text format")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")

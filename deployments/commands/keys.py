@@ -50,7 +50,11 @@ def _create(options: argparse.Namespace) -> None:
     with editing(options.file) as content:
         content.add(client, hashed)
     print(key)
-    print(f"its id is {keys.key_id(hashed)}; it is shown only now", file=sys.stderr)
+    print(
+        f"the key is shown only now; in lists, in logs and to revoke, its id is "
+        f"{keys.key_id(hashed)}",
+        file=sys.stderr,
+    )
 
 
 def _list(options: argparse.Namespace) -> None:

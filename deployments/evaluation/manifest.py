@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from deployments.validation import first_field
+from engine_adapter.reasons import reason
 
 Task = Literal["speech", "transcription"]
 
@@ -65,7 +66,7 @@ def read(path: Path) -> list[Item]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"{path}: {error}") from error
+        raise ManifestError(f"{path}: {reason(error)}") from error
     items: dict[str, Item] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -54,14 +54,19 @@ def summary(outcomes: Sequence[Outcome]) -> dict[Task, dict[str, Any]]:
     """The figures of each task that there is; None where nothing was answered."""
     tasks: list[Task] = ["speech", "transcription"]
     found = {task: [o for o in outcomes if o.item.task == task] for task in tasks}
-    return {task: _figures(of_task) for task, of_task in found.items() if of_task}
+    return {task: _figures(of_task, task) for task, of_task in found.items() if of_task}
 
 
-def _figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _figures(outcomes: Sequence[Outcome], task: Task) -> dict[str, Any]:
     errors = [o.errors for o in outcomes if o.errors is not None]
     quality = [o.quality for o in outcomes if o.quality is not None]
     ends = [o.finish == "stop" for o in outcomes if o.finish is not None]
     total = sum(errors, Errors())
+    of_sound = {
+        "MOS (P.808)": fmean(q.p808 for q in quality) if quality else None,
+        "MOS (P.835 overall)": fmean(q.overall for q in quality) if quality else None,
+        "seconds of audio": sum(o.seconds or 0.0 for o in outcomes),
+    }
     return {
         "items": len(outcomes),
         "failed": sum(o.error is not None for o in outcomes),
@@ -71,9 +76,7 @@ def _figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "deletions": total.deletions,
         "insertions": total.insertions,
         "ended by itself": fmean(ends) if ends else None,
-        "MOS (P.808)": fmean(q.p808 for q in quality) if quality else None,
-        "MOS (P.835 overall)": fmean(q.overall for q in quality) if quality else None,
-        "seconds of audio": sum(o.seconds or 0.0 for o in outcomes),
+        **(of_sound if task == "speech" else {}),
     }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from deployments.guards.settings import GuardSettings
 from deployments.guards.usage import Usage
 from deployments.settings import ServiceSettings
+from engine_adapter.reasons import reason
 
 
 def check(guards: GuardSettings, service: ServiceSettings) -> None:
@@ -21,8 +22,8 @@ def check(guards: GuardSettings, service: ServiceSettings) -> None:
     if guards.usage_file is not None and guards.limited:
         try:
             Usage(Path(guards.usage_file)).close()
-        except sqlite3.Error as error:
-            raise ValueError(f"guards.usage_file: {guards.usage_file}: {error}") from error
+        except (sqlite3.Error, OSError) as error:
+            raise ValueError(f"guards.usage_file: {guards.usage_file}: {reason(error)}") from error
     elif guards.usage_file is not None:  # nothing to count now, but once a limit is set
         _check_folder("guards.usage_file", Path(guards.usage_file).parent)
     # Its folders are made when it is first needed.

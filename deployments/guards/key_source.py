@@ -41,7 +41,10 @@ def environment_keys(value: str, limits: ClientLimits) -> Iterator[tuple[str, Ca
                 f"{VARIABLE}: part {number} must be CLIENT=KEY or CLIENT=sha256:..., "
                 "and a key has at least 8 characters"
             )
-        hashed = checked_hash(secret) if secret.startswith("sha256:") else hash_key(secret)
+        try:
+            hashed = checked_hash(secret) if secret.startswith("sha256:") else hash_key(secret)
+        except ValueError as error:
+            raise ValueError(f"{VARIABLE}: part {number}: {error}") from None
         try:
             name = checked_client(client)
         except ValueError:

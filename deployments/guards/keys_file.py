@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from deployments import yaml_file
 from deployments.guards.keys import PREFIX, Caller, checked_client, checked_hash, key_id
 from deployments.guards.settings import ClientLimits
-from deployments.validation import foremost, sentence
+from deployments.validation import foremost
 
 _HEADER = "# API keys of speechlm-serve. Only hashes: the keys themselves are not kept.\n"
 
@@ -108,14 +108,24 @@ def load(path: Path) -> KeysFile:
             raise KeysFileError(f"{path}: is empty; to let nobody in, write clients: {{}}")
         return KeysFile.model_validate(data)
     except ValidationError as error:
-        first = foremost(error.errors(include_input=False))
-        where = ".".join("..." if str(p).startswith(PREFIX) else str(p) for p in first["loc"])
-        raise KeysFileError(f"{path}: {where}: {sentence(first)}") from None
+        raise KeysFileError(f"{path}: {_fault(error)}") from None
     except yaml_file.NotYaml as error:
         # Not its detail: that quotes the file, and a key may stand there by mistake.
         raise KeysFileError(f"{path}: {error}") from None
     except OSError as error:
         raise KeysFileError(f"{path}: {error.strerror}") from error
+
+
+def _fault(error: ValidationError) -> str:
+    """Where it is and what it says, without anything that may be a key."""
+    first = foremost(error.errors())
+    way = list(first["loc"])
+    if not way:
+        return "must be a mapping with the key clients"
+    if way[-1] == "[key]":  # of a mapping, whose fault quotes it where it may
+        del way[-2:]
+    where = ".".join("..." if str(part).startswith(PREFIX) else str(part) for part in way)
+    return f"{where}: {yaml_file.sentence(first)}"
 
 
 @contextmanager
@@ -128,13 +138,13 @@ def editing(path: Path) -> Iterator[KeysFile]:
         KeysFileError: it cannot be read.
         OSError: it cannot be written.
     """
-    path = path.resolve()
-    directory = os.open(path.parent, os.O_RDONLY)
+    real = path.resolve()
+    directory = os.open(real.parent, os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)  # of two at once, the second sees the first's
         content = load(path) if path.exists() else KeysFile(clients={})
         yield content
-        _write(path, content)
+        _write(real, content)
     finally:
         os.close(directory)
 

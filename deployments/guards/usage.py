@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from deployments import private_file
+
 _FORGET_SECONDS = 3600.0  # after its last report, a lease is not reported any more
 
 _SCHEMA = """
@@ -32,8 +34,10 @@ class Usage:
             path: of the database, made if it is missing; None: in memory.
 
         Raises:
-            sqlite3.Error: it cannot be used.
+            sqlite3.Error, OSError: it cannot be used.
         """
+        if path is not None:
+            private_file.make(path)
         self._database = sqlite3.connect(
             ":memory:" if path is None else path, check_same_thread=False
         )

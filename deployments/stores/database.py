@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from deployments import private_file
 from deployments.front_end.errors import ApiError
 
 _log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Database:
     def _connection(self) -> Iterator[sqlite3.Connection]:
         if not self._made:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            _make_private(self._path)
+            private_file.make(self._path)  # recordings of voices are in it
         connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
             if not self._made:
@@ -75,9 +75,3 @@ class Database:
             yield connection
         finally:
             connection.close()
-
-
-def _make_private(path: Path) -> None:
-    """Makes the file, if there is none, for its owner alone: recordings of voices are in it."""
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

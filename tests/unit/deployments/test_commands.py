@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 import threading
 from argparse import Namespace
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from typing import get_args
 import pytest
 import uvicorn
 
+from demo_voice import judging
 from demo_voice.client import connect
 from deployments.audio.formats import AudioFormat
 from deployments.cli import main
@@ -23,6 +26,8 @@ from deployments.models.catalog import Catalog, ServedModel
 from deployments.settings import ServiceSettings
 from tests.unit.deployments.guarded_app import ENVIRONMENT, KEY, InProcess
 from tests.unit.deployments.speaking_stand_in import CARD, StandIn
+
+SHIPPED = Path(__file__).parents[3] / "serve_config.yaml"
 
 
 @pytest.fixture
@@ -64,3 +69,63 @@ def test_commands_send_the_key_of_the_environment(
         assert main(["say", "Hello.", "-o", str(output), "--url", url]) == 0
         assert capsys.readouterr().out == f"{output}: seed 7, finished by stop\n"
         assert output.stat().st_size > 100
+
+
+@pytest.mark.parametrize("key", ["bad \N{LATIN SMALL LETTER U WITH DIAERESIS}", "a b", "a\nb"])
+@pytest.mark.parametrize("command", ["say", "eval"])
+def test_a_key_that_can_be_none_is_named_by_its_variable_and_not_quoted(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    key: str,
+) -> None:
+    monkeypatch.setenv("SPEECHLM_API_KEY", key)
+    monkeypatch.setattr(judging, "PACKAGES", ())
+    (tmp_path / "m.jsonl").write_text('{"id": 1, "text": "Hi."}')
+    arguments = {
+        "say": ["say", "Hi.", "-o", str(tmp_path / "a.wav")],
+        "eval": ["eval", "--manifest", str(tmp_path / "m.jsonl"), "--out", str(tmp_path / "out")],
+    }
+    assert main(arguments[command]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("speechlm: SPEECHLM_API_KEY: is no API key")
+    assert error.count("\n") == 1
+    assert key not in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_eval_looks_at_its_manifest_first_and_writes_last(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "PACKAGES", ("no-such-judge",))
+    manifest, out = tmp_path / "m.jsonl", tmp_path / "out"
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        command = ["eval", "--manifest", str(manifest), "--out", str(out), "--url", url]
+        assert main(command) == 1
+        said = f"speechlm: {manifest}: No such file or directory\n"
+        assert capsys.readouterr().err == said
+        manifest.write_text('{"id": 1, "text": "Hi."}')
+        assert main(command) == 1
+        assert "no-such-judge is missing; in the project" in (error := capsys.readouterr().err)
+        assert "requirements/setup demo-voice" in error
+        monkeypatch.setattr(judging, "PACKAGES", ())
+        assert main(command) == 1
+        assert f"nothing listens at {url}" in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--port", "0"], "http_options.port: must be 1 to 65535, not 0"),
+        (["--port", "-1"], "http_options.port: must be 1 to 65535, not -1"),
+        (["--host", ""], "http_options.host: is empty"),
+    ],
+)
+def test_serve_takes_no_address_for_another(option: list[str], message: str) -> None:
+    command = [sys.executable, "-m", "deployments.cli", "serve", str(SHIPPED), *option]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, f"speechlm: {message}\n")

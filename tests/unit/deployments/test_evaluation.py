@@ -55,7 +55,7 @@ def test_mistakes_are_named_with_their_line(tmp_path: Path, line: str, message: 
 
 
 def test_no_manifest_and_an_empty_one(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match=r"m\.jsonl"):
+    with pytest.raises(ManifestError, match=r"m\.jsonl: No such file or directory$"):
         read(tmp_path / "m.jsonl")
     with pytest.raises(ManifestError, match="is empty"):
         read(manifest(tmp_path, "", " "))
@@ -159,7 +159,7 @@ def test_the_summary_of_each_task() -> None:
     assert speech["MOS (P.808)"] == pytest.approx(3.2)
     assert speech["seconds of audio"] == pytest.approx(3)
     assert transcription["word error rate"] == 1
-    assert transcription["MOS (P.808)"] is None
+    assert not transcription.keys() & {"MOS (P.808)", "MOS (P.835 overall)", "seconds of audio"}
     assert summary(OUTCOMES[2:3])["speech"]["word error rate"] is None
 
 

@@ -275,3 +275,44 @@ def test_a_keys_file_without_a_key_lets_nobody_in(file: Path) -> None:
     assert configured(GuardSettings(keys_file=str(file)), {})
     assert source(file).find("") is None
     assert not configured(GuardSettings(), {VARIABLE: " \n"})
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[]", "must be a mapping with the key clients"),
+        ("just words", "must be a mapping with the key clients"),
+        ("clients: []", "clients: must be an object"),
+        ("clients: {a b: {}}", "clients: client 'a b': a name has 1 to 64 letters"),
+        (f"clients: {{{make_key()}: {{}}}}", "clients: a key stands where"),
+        (
+            f"clients: {{a: {{keys: [{{hash: {hash_key('x')}, created: 2026-11-30}}]}}}}",
+            "clients.a.keys.0.created: must be a string: write it in quotes",
+        ),
+        ("clients: {a: {keys: [{hash: 7}]}}", "clients.a.keys.0.hash: must be a string"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_said_plainly(file: Path, content: str, said: str) -> None:
+    file.write_text(content)
+    with pytest.raises(KeysFileError) as caught:
+        keys_file.load(file)
+    assert str(caught.value).startswith(f"{file}: {said}")
+    assert PREFIX not in str(caught.value)
+
+
+def test_a_hash_in_the_environment_is_named_by_its_place(file: Path) -> None:
+    keys_file._write(file, keys_file.KeysFile(clients={}))
+    with pytest.raises(ValueError, match=f"^{VARIABLE}: part 2: a hash is ") as caught:
+        source(file, **{VARIABLE: "bob=abcdefgh alice=sha256:zz"})
+    assert "zz" not in str(caught.value)
+
+
+def test_both_actions_call_the_file_as_it_was_called(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k.yaml").write_text("[]")
+    for action in (["create", "--client", "a"], ["list"], ["revoke", "x"]):
+        assert cli.main(["keys", *action, "--file", "k.yaml"]) == 1
+        error = capsys.readouterr().err
+        assert error == "speechlm: k.yaml: must be a mapping with the key clients\n"

@@ -137,6 +137,18 @@ def test_what_serve_would_fail_with_later_is_said_at_once(
     assert "\n" not in str(caught.value)
 
 
+def test_a_name_of_a_model_that_is_none_is_said_in_words(tmp_path: Path) -> None:
+    data = shipped()
+    data["applications"][0]["args"]["models"][0]["id"] = "a b"
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(data))
+    with pytest.raises(ConfigError) as caught:
+        load(file)
+    assert str(caught.value).endswith(
+        "models.0.id: must be made of letters, digits and . _ -, in parts with / between"
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "key"),
     [({"applications": []}, "applications"), ({"proxy_location": "Disabled"}, "proxy_location")],

@@ -10,6 +10,7 @@ from deployments.commands.serve import _check_guards
 from deployments.config_file import load
 from deployments.guards.runtime import Guards
 from deployments.guards.settings import GuardSettings
+from deployments.guards.usage import Usage
 from deployments.settings import ServiceSettings
 from tests.unit.deployments.guarded_app import InProcess
 
@@ -75,3 +76,12 @@ def test_a_front_end_that_serve_starts_names_the_setting_too(tmp_path: Path) -> 
     settings = GuardSettings.model_validate({"audit": {"path": str(tmp_path / "no" / "a.jsonl")}})
     with pytest.raises(ValueError, match=r"^guards\.audit\.path: "):
         Guards.begin(settings, ServiceSettings(), InProcess(), {})
+
+
+def test_who_was_given_how_much_is_for_the_owner_alone(tmp_path: Path) -> None:
+    usage = tmp_path / "usage.sqlite"
+    start(tmp_path, "guards", {"usage_file": str(usage), "limits": {"websockets": 1}})
+    opened = Usage(usage)
+    opened.charge([("lease", "alice", 1.0)], 1, 1.0)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("usage.sqlite*")} == {0o600}
+    opened.close()

@@ -55,3 +55,12 @@ def test_a_fault_is_said_once_and_its_end_too(
     first, second = lines(READY, fault, fault, fault, READY, READY)
     assert first == reason
     assert second.startswith("answers again, after ")
+
+
+def test_keys_that_are_not_used_are_said_once_and_their_end_too() -> None:
+    stale = httpx.Response(200, json={"status": "ready", "keys": "stale"})
+    said = lines(READY, stale, LOST, stale, stale, READY, READY)
+    assert said == [
+        "the keys file cannot be used, the last good keys stay in force; the logs say why",
+        "the keys file is used again",
+    ]

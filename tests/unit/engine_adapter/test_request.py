@@ -140,11 +140,20 @@ def test_a_limit_beyond_all_use_is_refused_or_fits_all_that_follows(field: str, 
         SpeechStep(DEMO, max_rows=1, max_length=99).add("a", 2, wire)
 
 
-def test_exactly_one_of_text_and_prompt_ids() -> None:
-    for fields in ({"text": None}, {"text": "hi", "prompt_ids": [1]}):
-        with pytest.raises(RequestError, match="either text or prompt_ids") as error:
-            resolved(encoded=[20], **fields)
-        assert error.value.param == "prompt_ids"
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"text": None}, "text: is missing; give text, or prompt_ids"),
+        (
+            {"text": "hi", "prompt_ids": [1]},
+            "prompt_ids: give either text or prompt_ids, not both",
+        ),
+    ],
+)
+def test_exactly_one_of_text_and_prompt_ids(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestError) as error:
+        resolved(encoded=[20], **fields)
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize("encoded", [[], None])

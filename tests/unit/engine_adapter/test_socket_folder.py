@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
 from engine_adapter.socket_folder import SocketFolder
 
@@ -34,13 +35,17 @@ def test_vllm_is_told_of_it_while_its_engine_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None
 ) -> None:
     """An engine that another part of the process starts afterwards would look in vain."""
-    monkeypatch.delenv("VLLM_RPC_BASE_PATH", raising=False)
-    if before is not None:
-        monkeypatch.setenv("VLLM_RPC_BASE_PATH", before)
+    told = ("VLLM_RPC_BASE_PATH", "TMPDIR")
+    compiled = "TORCHINDUCTOR_CACHE_DIR"
+    for name in (*told, compiled):
+        monkeypatch.delenv(name, raising=False)
+        if before is not None:
+            monkeypatch.setenv(name, before)
     folder = SocketFolder(tmp_path)
     with folder.given_to_vllm():
-        assert os.environ["VLLM_RPC_BASE_PATH"] == str(folder.path)
-    assert os.environ.get("VLLM_RPC_BASE_PATH") == before
+        assert {os.environ[name] for name in told} == {str(folder.path)}
+        assert os.environ[compiled] == (before or default_cache_dir())
+    assert {os.environ.get(name) for name in (*told, compiled)} == {before}
     folder.remove()
 
 
