@@ -18,6 +18,7 @@ _OF_THEIR_OWN = {
     "test_demo_voice",
     "test_guards",
     "test_routing",
+    "test_starting",
     "test_vocoder_actor",
 }
 """Modules of ``tests/serve`` that start what they need themselves. A folder in it has a
