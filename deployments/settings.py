@@ -285,6 +285,7 @@ class ServiceSettings(StrictSettings):
         max_upload_bytes: of the body of a request that may hold audio.
         max_duration_seconds: of the audio of an answer; a request may ask for less.
         max_stream_seconds: of the audio of a WebSocket, as it is heard.
+        max_stream_characters: that may wait to be spoken on a WebSocket.
         max_chat_characters: of all texts of a conversation together.
         max_audio_seconds: of the audio that a request brings.
         max_voice_seconds, max_voice_bytes: of the recording of a voice.
@@ -309,6 +310,7 @@ class ServiceSettings(StrictSettings):
     max_upload_bytes: int = Field(25 * 2**20, ge=1)
     max_duration_seconds: Seconds = 600.0
     max_stream_seconds: Seconds = 1800.0
+    max_stream_characters: int = Field(1 << 16, ge=1)
     max_chat_characters: int = Field(1 << 16, ge=1)
     max_audio_seconds: Seconds = 600.0
     max_voice_seconds: Seconds = 30.0

@@ -17,6 +17,9 @@ INTEGRAL = BeforeValidator(_integral)
 Whole = Annotated[int, INTEGRAL]
 
 
+HALF_A_PAIR = "is not valid Unicode: it has half of a surrogate pair"
+
+
 def encodable(text: str) -> bool:
     """Whether a text can be written as UTF-8: JSON can have half of a surrogate pair in it."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
@@ -24,7 +27,7 @@ def encodable(text: str) -> bool:
 
 def _encodable(text: str) -> str:
     if not encodable(text):
-        raise ValueError("has half of a surrogate pair")
+        raise ValueError(HALF_A_PAIR)
     return text
 
 
@@ -35,6 +38,7 @@ Encodable = Annotated[str, AfterValidator(_encodable)]
 _SENTENCES = {
     "extra_forbidden": "is not a known field",
     "missing": "is required",
+    "string_unicode": HALF_A_PAIR,
     "string_type": "must be a string",
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",

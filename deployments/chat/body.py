@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,7 +16,7 @@ from pydantic import (
 
 from deployments.audio.formats import AudioFormat
 from deployments.speech.body import Voice, voice_id
-from deployments.validation import INTEGRAL, Encodable, Whole, encodable
+from deployments.validation import HALF_A_PAIR, INTEGRAL, Encodable, Whole, encodable
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 _MOST_MESSAGES = 1024
@@ -26,9 +27,12 @@ ChatAudioFormat = Literal["wav", "mp3", "flac", "opus", "aac", "pcm16"]
 def _only(*neutral: Any) -> BeforeValidator:
     """Of a field that OpenAI has and these models do not: only values that ask for nothing."""
 
+    values = " or ".join(dict.fromkeys(json.dumps(value) for value in neutral))
+    refusal = f"must be {values}" if neutral else "is not supported here; leave it out"
+
     def check(value: Any) -> Any:
         if not any(type(value) is type(n) and value == n for n in (None, *neutral)):
-            raise ValueError("is not supported here; leave it out")
+            raise ValueError(refusal)
         return value
 
     return BeforeValidator(check)
@@ -45,7 +49,7 @@ def _text(text: str) -> str:
     if not text.strip():
         raise ValueError("is empty")
     if not encodable(text):
-        raise ValueError("has half of a surrogate pair")
+        raise ValueError(HALF_A_PAIR)
     return text
 
 

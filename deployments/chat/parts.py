@@ -152,6 +152,8 @@ async def _clip(
 ) -> Clip:
     if seconds <= 0:
         raise _too_long(where)
+    if audio.data.startswith("data:"):
+        raise _error("is a data URL; leave out what is before its base64, and the comma", where)
     try:
         data = base64.b64decode(audio.data, validate=True)
     except ValueError as error:  # of its letters too, where they are not ASCII

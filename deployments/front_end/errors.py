@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from deployments.validation import first_field
 
@@ -114,7 +115,21 @@ def install(app: FastAPI) -> None:
             message, code = f"no route {request.method} {request.url.path}", "unknown_url"
         elif error.status_code == 405:
             message = f"{request.url.path} does not take {request.method}"
+            headers = {"Allow": ", ".join(sorted(_methods(request)))}
+            return error_response(405, message, headers=headers)
+        elif error.status_code == 400 and not message.startswith("the body "):
+            message = f"the form cannot be read: {message}"  # Starlette's words follow
         return error_response(error.status_code, message, code=code, headers=error.headers)
+
+
+def _methods(request: Request) -> set[str]:
+    """Of all routes of a path; Starlette names those of the first one."""
+    return {
+        method
+        for route in request.app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }
 
 
 def _describe_body(error: RequestValidationError) -> tuple[str | None, str]:

@@ -150,9 +150,11 @@ class Audit:
         *,
         keep_text: bool = False,
         keep_audio: bool = False,
+        client: str | None = None,
     ) -> None:
         """
         Args:
+            client: who everybody is until a key says otherwise.
             write: gets every record; None: they serve only the limits.
             keep_text, keep_audio: whether texts and answers are kept until the end.
         """
@@ -160,6 +162,7 @@ class Audit:
         self._write = write
         self._keep_text = keep_text
         self._keep_audio = keep_audio
+        self._client = client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -169,6 +172,7 @@ class Audit:
             request_id=state["request_id"],
             method=scope.get("method", "WEBSOCKET"),
             path=path_of(scope),
+            client=self._client,
             trace=state["trace"],
             keeps_text=self._keep_text,
         )

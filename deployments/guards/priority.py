@@ -22,7 +22,9 @@ def priority_of(asked: str | None, best: Priority | None) -> Priority:
         return _USUAL if best is None else max(_USUAL, best, key=PRIORITIES.index)
     named = {priority: priority for priority in PRIORITIES}.get(asked)  # type: ignore[call-overload]
     if named is None:
-        raise ApiError(400, f"{HEADER}: must be {', '.join(PRIORITIES)}", param=HEADER)
+        raise ApiError(
+            400, f"{HEADER}: must be {', '.join(PRIORITIES[:-1])} or {PRIORITIES[-1]}", param=HEADER
+        )
     if best is not None and PRIORITIES.index(named) < PRIORITIES.index(best):
         raise ApiError(
             403, f"{HEADER}: this key may have {best!r} at best", param=HEADER, code="priority"

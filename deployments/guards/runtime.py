@@ -24,6 +24,7 @@ from deployments.guards.browser import SecurityHeaders, cors_options
 from deployments.guards.deadline import Deadline
 from deployments.guards.draining import Drain, Draining
 from deployments.guards.key_source import KeySource, configured
+from deployments.guards.keys import ANONYMOUS
 from deployments.guards.leases import Leases
 from deployments.guards.limiter import RemoteLimiter
 from deployments.guards.local_names import LocalNames
@@ -114,6 +115,7 @@ class Guards:
         app.add_middleware(Draining, drain=self.drain, retry_after=service.retry_after_seconds)
         app.add_middleware(
             Audit,
+            client=ANONYMOUS if self.keys is None else None,
             write=None if self.audit_log is None else self.audit_log.write,
             keep_text=settings.audit.text and self.audit_log is not None,
             keep_audio=settings.audit.audio and self.audit_log is not None,

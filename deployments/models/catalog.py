@@ -83,7 +83,7 @@ class ServedModel:
         Raises:
             ApiError: 400, some of it, or all, has no words.
         """
-        words = self._words(text) if normalized else text
+        words = self._words(text, "input") if normalized else text
         if not any(character.isalnum() for character in words):
             raise ApiError(400, "input: there is nothing in it to speak", param="input")
         limit = self.card.utterance_characters
@@ -101,20 +101,20 @@ class ServedModel:
         Raises:
             ApiError: 400, some of it has no words.
         """
-        words = self._words(part.text) if normalized else part.text
+        words = self._words(part.text, "text") if normalized else part.text
         limit = self.card.utterance_characters or len(words)
         return tuple(
             Utterance(each.text, float(each.pause))
             for each in splitting.rewritten(part, words, max(1, limit))
         )
 
-    def _words(self, text: str) -> str:
+    def _words(self, text: str, param: str) -> str:
         if self.card.normalizer == "none":
             return text
         normalized = normalize_with_report(text)
         if normalized.unspeakable:
             named = ", ".join(map(repr, normalized.unspeakable[:3]))
-            raise ApiError(400, f"input: {self.card.id} cannot speak {named}", param="input")
+            raise ApiError(400, f"{param}: {self.card.id} cannot speak {named}", param=param)
         return normalized.text
 
 

@@ -16,11 +16,13 @@ from deployments.front_end.forms import check_fields
 from deployments.front_end.strict_route import StrictRoute
 from deployments.models.catalog import Catalog, ServedModel
 from deployments.stores.voice_store import StoredVoice, TooManyVoices, VoiceExists
+from deployments.transcription.silences import spoken_parts
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _FIELDS = {"name", "audio_sample", "file", "consent"}
 _LEAST_SECONDS = 0.5
 _LONGEST_CONSENT = 512
+_PART_SECONDS = 30.0
 
 
 def router(catalog: Catalog) -> APIRouter:
@@ -170,7 +172,9 @@ async def _encoded(
             param=param,
         )
         if len(samples) < _LEAST_SECONDS * audio.sample_rate:
-            raise ApiError(400, f"{param}: is shorter than {_LEAST_SECONDS:g} s", param=param)
+            raise ApiError(400, f"{param}: is shorter than {_LEAST_SECONDS:g} seconds", param=param)
+        if not await asyncio.to_thread(spoken_parts, samples, audio.sample_rate, _PART_SECONDS):
+            raise ApiError(400, f"{param}: nothing is to be heard in it", param=param)
         codes[audio.encoder] = await encode(
             model.answering,
             samples,

@@ -128,11 +128,13 @@ class SpeechSession:
                 text has ended, and nothing is taken.
         """
         self._require_no_end("text")
-        most = self._limits.max_input_characters
+        most = self._limits.max_stream_characters
         waiting = sum(len(each.text) for each in self._waiting if isinstance(each, Utterance))
         if waiting + len(text) > most:
             raise ApiError(
-                400, f"text: more than {most} characters wait to be spoken", param="text"
+                400,
+                f"text: would make more than {most} characters wait; send it again later",
+                param="text",
             )
         self._audit.input_characters = (self._audit.input_characters or 0) + len(text)
         self._audit.add_text(text)
@@ -148,7 +150,7 @@ class SpeechSession:
             ApiError: 400, some of it cannot be spoken, the rest is; or as of ``add``.
         """
         self._require_no_end("type")
-        if not end and len(self._waiting) >= self._limits.max_input_characters:
+        if not end and len(self._waiting) >= self._limits.max_stream_characters:
             raise ApiError(400, "type: too much waits to be spoken", param="type")
         try:
             await self._enqueue(self._text.flush())

@@ -182,7 +182,8 @@ REST: tuple[Rule, ...] = (
     ),
     rule(r"\bv\.?\s?(\d{1,9}(?:\.\d{1,9}){0,4})(?!\.?\d)", _version),
     rule(START + r"\d{1,9}(?:\.\d{1,9}){2,5}(?!\.?\d)", _dotted),
-    rule(rf"(?<![\w.,)\]]){MINUS}(?=\.?\d)", "minus"),
+    # An en dash behind a number is a range, with whatever spaces.
+    rule(rf"(?<![\w.,)\]])(?:{MINUS}|(?<!\d )\u2013)(?=\.?\d)", "minus"),
     rule(r"(?<![\d.,])'?(\d{1,4})s\b", lambda match: plural(plain(match[1]))),
     rule(rf"(?<!\d)(?:(?<!\w)|(?!\.)){NUMBER}", _number),
 )

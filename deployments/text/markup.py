@@ -2,7 +2,8 @@
 
 Marks go, their text stays: emphasis, headings, quotes, code, the text of links and the
 description of images. A heading, paragraph, row or numbered item ends with a full stop, a
-bulleted item or cell with a comma. HTML tags go too.
+bulleted item or cell with a comma. HTML tags go too,
+and those of SSML and its like.
 """
 
 from __future__ import annotations
@@ -29,7 +30,19 @@ _TAG = re.compile(
     r"sup|table|tbody|td|th|thead|tr|tt|u|ul|var)(?:\s[^<>]{0,500})?/?>",
     re.IGNORECASE,
 )
-_BREAKS = re.compile(r"<(?:/?(?:p|div|li|h[1-6]|tr)|br\s?/?)\b[^<>]{0,500}>", re.IGNORECASE)
+# Of other languages, SSML for instance: nothing else is written like this. A name alone may be one
+# that stands for something, <name>, or List<int>: it is a tag only where its end tag follows.
+_ATTRIBUTES = (
+    r"(?:\s+[\w:.-]{1,60}\s?=\s?(?:\"[^\"<>]{0,500}\"|'[^'<>]{0,500}'|[^\s\"'<>=]{1,200}))"
+)
+_NAME = r"[A-Za-z][A-Za-z0-9:._-]{0,60}"
+_OTHER_TAG = re.compile(
+    rf"</{_NAME}\s?>|<{_NAME}{_ATTRIBUTES}{{0,20}}\s?/>|<{_NAME}{_ATTRIBUTES}{{1,20}}\s?>|"
+    rf"<\?xml[^<>]{{0,200}}\?>"
+)
+_END_TAG = re.compile(rf"</({_NAME})\s?>")
+_BARE_TAG = re.compile(rf"<({_NAME})>")
+_BREAKS = re.compile(r"<(?:/?(?:p|div|li|h[1-6]|tr|break)|br\s?/?)\b[^<>]{0,500}>", re.IGNORECASE)
 _ENDS = {
     "heading_close": ".",
     "paragraph_close": ".",
@@ -116,11 +129,19 @@ def _block(token: Token, sentences: _Sentences) -> None:
         sentences.end(_ENDS[token.type])
 
 
+def _without_tags(text: str, ended: set[str]) -> str:
+    """What is in them stays; ``ended`` has the names of those that have an end tag."""
+    text = _TAG.sub("", _BREAKS.sub(", ", text))
+    text = _BARE_TAG.sub(lambda match: "" if match[1] in ended else match[0], text)
+    return _OTHER_TAG.sub("", text)
+
+
 def _line(children: list[Token], sentences: _Sentences) -> None:
     line = ""
+    ended = {name for token in children for name in _END_TAG.findall(token.content)}
     for place, token in enumerate(children):
         if token.type in ("text", "text_special"):
-            line += _TAG.sub("", _BREAKS.sub(", ", token.content))
+            line += _without_tags(token.content, ended)
         elif token.type in ("code_inline", "image"):
             line += token.content
         elif token.type in ("softbreak", "hardbreak"):

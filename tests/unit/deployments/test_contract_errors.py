@@ -128,6 +128,20 @@ async def test_what_is_not_there(method: str, path: str, status: int, code: str 
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/v1/audio/voices", "GET, HEAD, POST"),
+        ("PUT", "/v1/audio/voices/ada", "DELETE, GET, HEAD"),
+        ("GET", "/v1/audio/speech", "POST"),
+    ],
+)
+async def test_all_methods_of_a_path_are_named(method: str, path: str, allowed: str) -> None:
+    async with client(StandIn()) as http:
+        response = await http.request(method, path)
+    assert (response.status_code, response.headers["allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize(
     ("changes", "param", "code"),
     [
         ({"model": "gpt"}, "model", "model_not_found"),

@@ -131,7 +131,7 @@ def test_nothing_is_taken_after_the_end() -> None:
 
 
 def test_flushes_that_wait_are_limited() -> None:
-    with connection(StandIn(), max_input_characters=30) as socket:
+    with connection(StandIn(), max_stream_characters=30) as socket:
         socket.send_json(START)
         say(socket, "This goes on forever and ever.")
         for _ in range(40):
@@ -190,7 +190,7 @@ def test_what_cannot_be_spoken_is_said_and_the_rest_is_spoken() -> None:
         error = until(socket, "error")[0][-1]["error"]
         socket.send_json({"type": "end"})
         until(socket, "done")
-    assert (error["param"], error["type"]) == ("input", "invalid_request_error")
+    assert (error["param"], error["type"]) == ("text", "invalid_request_error")
     assert engines.texts == ["English is spoken here."]
 
 
@@ -248,7 +248,7 @@ def test_an_engine_that_fails_closes_the_connection() -> None:
 
 
 def test_too_much_waiting_text_is_refused() -> None:
-    with connection(StandIn(), max_input_characters=100) as socket:
+    with connection(StandIn(), max_stream_characters=100) as socket:
         socket.send_json(START)
         say(socket, "x" * 101)
         assert until(socket, "error")[0][-1]["error"]["param"] == "text"

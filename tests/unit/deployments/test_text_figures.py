@@ -15,6 +15,8 @@ from deployments.text.english import normalize
         ("1000", "one thousand"),
         ("007", "zero zero seven"),
         ("It's -5 now", "It's minus five now"),
+        ("It's \u20135 now", "It's minus five now"),
+        ("5 \u2013 10 now", "five to ten now"),
         ("a 5 and a -3.5", "a five and a minus three point five"),
         ("+5 degrees", "plus five degrees"),
         ("12345", "twelve thousand three hundred forty five"),

@@ -54,6 +54,10 @@ def test_markdown_goes_and_its_text_stays(written: str, spoken: str) -> None:
         ("it&#39;s", "it's"),
         ("5 < 7 and 9 > 8", "five is less than seven and nine is greater than eight"),
         ("use <name> here", "use name here"),
+        ("<speak>It is <emphasis level='strong'>big</emphasis>.</speak>", "It is big."),
+        ("Wait <break time='1s'/> now.", "Wait, now."),
+        ("one<break/>two", "one, two"),
+        ('<say-as interpret-as="date">May 5</say-as> it is', "May fifth it is"),
     ],
 )
 def test_html_goes_and_its_text_stays(written: str, spoken: str) -> None:
