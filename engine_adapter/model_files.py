@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine_adapter.reasons import reason
+from engine_adapter.json_object import read_object
 from engine_adapter.spec import SPEC_FILE, StreamSpec
 from vocoder_service.configuration import find_configuration
 
@@ -41,16 +40,10 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: there is no such file, or no JSON object in it.
     """
-    file = existing(path)
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except RecursionError as error:
-        raise CheckpointError(f"{path}: is nested too deeply") from error
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: {reason(error)}") from error
-    if not isinstance(data, dict):
-        raise CheckpointError(f"{path}: not a JSON object")
-    return data
+        return read_object(existing(path))
+    except ValueError as error:
+        raise CheckpointError(str(error)) from error
 
 
 def check_vocabulary(directory: Path, config: Mapping[str, Any], spec: StreamSpec) -> None:

@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from engine_adapter.encoder_files import audio_encoder_fault, encoder_fault
 from engine_adapter.id_ranges import Stream, TextRange
+from engine_adapter.json_object import read_object
 from engine_adapter.layout import Layout, Segment
-from engine_adapter.reasons import reason
 from engine_adapter.sampling_defaults import SamplingDefaults
 
 Output = Literal["audio", "text", "text+audio"]
@@ -373,13 +373,9 @@ class StreamSpec:
         """
         path = Path(directory) / SPEC_FILE
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except RecursionError as error:
-            raise SpecError(f"{path}: is nested too deeply") from error
-        except (OSError, ValueError) as error:
-            raise SpecError(f"{path}: {reason(error)}") from error
-        if not isinstance(data, dict):
-            raise SpecError(f"{path}: not a JSON object")
+            data = read_object(path)
+        except ValueError as error:
+            raise SpecError(str(error)) from error
         try:
             return cls.from_dict(data)
         except SpecError as error:

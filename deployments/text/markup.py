@@ -2,8 +2,7 @@
 
 Marks go, their text stays: emphasis, headings, quotes, code, the text of links and the
 description of images. A heading, paragraph, row or numbered item ends with a full stop, a
-bulleted item or cell with a comma. HTML tags go too,
-and those of SSML and its like.
+bulleted item or cell with a comma. HTML tags go too, and those of SSML and its like.
 """
 
 from __future__ import annotations
