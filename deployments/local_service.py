@@ -27,6 +27,7 @@ from ray.serve.schema import (
 
 from deployments.config_file import speech_settings
 from deployments.draining import drain
+from deployments.front_end import proxy
 
 _POLL_SECONDS = 0.5
 _SIGNAL_SECONDS = 1.0  # in which Ray's processes end, if they end by themselves
@@ -118,6 +119,8 @@ def _start_ray(directory: Path, cpus: int) -> None:
     os.environ.setdefault("RAY_SERVE_PROXY_MIN_DRAINING_PERIOD_S", "0.1")
     # An engine that hangs ends nothing, however long its replica may finish its requests.
     os.environ.setdefault("RAY_SERVE_FORCE_STOP_UNHEALTHY_REPLICAS", "1")
+    # Serve's proxies would answer 500 to some headers.
+    os.environ.setdefault(proxy.VARIABLE, proxy.CALLBACK)
     # Every piece of audio is a task of Ray's, whose events it would keep, up to 100,000 of them.
     os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
     for name in ("ray", "ray.serve"):

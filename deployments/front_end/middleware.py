@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import uuid
 
 from opentelemetry.sdk.trace import Span
@@ -14,11 +13,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments import tracing
 from deployments.front_end.errors import error_response
+from deployments.front_end.proxy import SANE_REQUEST_ID
 from deployments.guards.audit import AuditRecord
 from deployments.guards.paths import guarded, path_of
 from deployments.metrics.requests import endpoint_of
 
-_SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 # Bodies that may hold audio.
 _UPLOADS = frozenset({"/v1/audio/transcriptions", "/v1/audio/voices", "/v1/chat/completions"})
 
@@ -35,7 +34,7 @@ class RequestId:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
             given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
-            sane = _SANE_REQUEST_ID.fullmatch(given)
+            sane = SANE_REQUEST_ID.fullmatch(given)
             scope.setdefault("state", {})["request_id"] = given if sane else uuid.uuid4().hex
         await self._app(scope, receive, send)
 

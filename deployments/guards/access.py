@@ -14,7 +14,7 @@ from deployments.guards.key_source import KeySource
 from deployments.guards.keys import ANONYMOUS, Caller
 from deployments.guards.paths import guarded
 from deployments.guards.priority import HEADER, priority_of
-from deployments.guards.refusal import refuse
+from deployments.guards.refusal import refuse, refuse_repeated
 from deployments.guards.settings import ClientLimits
 from deployments.guards.standing import Standing
 
@@ -50,8 +50,10 @@ class Access:
         if not guarded(scope):
             return await self._app(scope, receive, send)
         headers = Headers(scope=scope)
-        key = _key(headers, scope)
         try:
+            for name in ("Authorization", HEADER):
+                refuse_repeated(headers, name)
+            key = _key(headers, scope)
             caller = self._caller(headers, key)
             priority = priority_of(headers.get(HEADER), caller.limits.priority)
         except ApiError as error:
@@ -81,7 +83,11 @@ class Access:
         if self._keys is None:
             if self._from_another_site(headers):
                 raise ApiError(
-                    403, "scripts of other sites may not use this service", code="wrong_origin"
+                    403,
+                    f"Origin: {headers['origin']!r:.200} is another site than this service; its "
+                    "scripts may not use it; guards.cors_origins has the sites whose may",
+                    param="Origin",
+                    code="wrong_origin",
                 )
             return self._anonymous
         caller = None if key is None else self._keys.find(key)

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments.front_end.errors import ApiError
 from deployments.guards.audit import AuditRecord
-from deployments.guards.refusal import refuse
+from deployments.guards.refusal import refuse, refuse_repeated
 
 HEADER = "x-request-timeout"
 # Serve's own, by which a client would make it ignore that the client has left, or end the request
@@ -28,7 +28,8 @@ class DeadlinePassed(Exception):
 class Deadline:
     """Sets ``request.state.deadline`` (by ``time.monotonic``, or None), and ends the work then.
 
-    Before the first byte the client gets 408; later the stream breaks off. Whatever ends a
+    Before the first byte the client gets 408. Later a stream of events ends with what its route has
+    left in ``request.state.at_deadline`` makes of the error; any other breaks off. Whatever ends a
     request, what its route has left in ``request.state.at_end``, an ``ExitStack``, is called.
     """
 
@@ -53,11 +54,12 @@ class Deadline:
 
     async def _within(self, seconds: float, scope: Scope, receive: Receive, send: Send) -> None:
         audit: AuditRecord = scope["state"]["audit"]
-        started = False
+        started = whole = False
 
         async def watched(message: Message) -> None:
-            nonlocal started
+            nonlocal started, whole
             started = True
+            whole = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         timer = asyncio.timeout(seconds)
@@ -67,11 +69,17 @@ class Deadline:
         except Exception:  # the cancelled work may end by any
             if not timer.expired():
                 raise
+            if whole:
+                return
             audit.end = "deadline"
-            if started:
-                raise DeadlinePassed(f"{seconds:g} s have passed") from None
-            message = f"{HEADER}: {seconds:g} s have passed"
-            await refuse(scope, receive, send, ApiError(408, message, code="deadline"))
+            error = ApiError(408, f"{HEADER}: {seconds:g} s have passed", code="deadline")
+            last_event = scope["state"].get("at_deadline")
+            if not started:
+                await refuse(scope, receive, send, error)
+            elif last_event is None:
+                raise DeadlinePassed(error.message) from None
+            else:
+                await send({"type": "http.response.body", "body": last_event(error)})
 
 
 def _seconds(scope: Scope) -> float | None:
@@ -83,16 +91,17 @@ def _seconds(scope: Scope) -> float | None:
     for name in _SERVES_OWN:
         if name in headers:
             raise ApiError(400, f"{name}: is not supported", param=name)
+    refuse_repeated(headers, HEADER)
     given = headers.get(HEADER)
     if given is None:
         return None
+    if scope["type"] == "websocket":
+        raise ApiError(400, f"{HEADER}: does not go with a WebSocket", param=HEADER)
     try:
-        if scope["type"] == "websocket":
-            raise ValueError
         seconds = float(given)
         if not (math.isfinite(seconds) and seconds > 0):
             raise ValueError
     except ValueError:
-        message = f"{HEADER}: must be a number of seconds above 0, and not with a WebSocket"
+        message = f"{HEADER}: must be a number of seconds above 0"
         raise ApiError(400, message, param=HEADER) from None
     return min(seconds, _LONGEST_SECONDS)

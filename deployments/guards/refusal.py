@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from deployments.front_end.errors import ApiError, error_response
+
+
+def refuse_repeated(headers: Headers, name: str) -> None:
+    """
+    Raises:
+        ApiError: 400, a header comes more than once, so that one of them would be ignored.
+    """
+    if len(headers.getlist(name)) > 1:
+        raise ApiError(400, f"{name}: comes more than once", param=name)
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, error: ApiError) -> None:

@@ -73,6 +73,7 @@ def router(catalog: Catalog) -> APIRouter:
         headers = {"x-seed": str(answer.accepted.seed)}
         completion = _Completion(catalog, body, answer)
         if body.stream:
+            request.state.at_deadline = sse.chat_failure
             return StreamingResponse(
                 completion.events(), media_type=sse.MEDIA_TYPE, headers=headers
             )
@@ -158,7 +159,7 @@ class _Completion:
                 expires = await self._keep("".join(texts), answered)
                 yield self._chunk({"audio": {"expires_at": expires}})
         except ApiError as error:
-            yield sse.event(error.body())
+            yield sse.chat_failure(error)
             return
         yield self._chunk({}, answered.finish_reason)
         options = self._body.stream_options

@@ -56,6 +56,7 @@ def router(catalog: Catalog) -> APIRouter:
             "server-timing": _server_timing(speech),
         }
         if body.stream_format == "sse":
+            request.state.at_deadline = sse.failure
             events = _events(speech, sound)
             return StreamingResponse(events, media_type=sse.MEDIA_TYPE, headers=headers)
         pieces = _encoded(speech, sound)
@@ -114,7 +115,7 @@ async def _events(speech: Speech, sound: Sound) -> AsyncIterator[bytes]:
             audio = base64.b64encode(piece).decode()
             yield sse.event({"type": "speech.audio.delta", "audio": audio})
     except ApiError as error:
-        yield sse.event({"type": "error", **error.body()})
+        yield sse.failure(error)
         return
     finished = speech.finished
     assert finished is not None

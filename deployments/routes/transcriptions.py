@@ -60,6 +60,7 @@ def router(catalog: Catalog) -> APIRouter:
         work = _Transcription(catalog, model, form, request, samples, spans)
         await work.begin()
         if form.stream:
+            request.state.at_deadline = sse.failure
             return StreamingResponse(work.events(), media_type=sse.MEDIA_TYPE)
         segments = [segment async for segment in work.segments()]
         headers = {"x-finish-reason": work.finish_reason}
@@ -137,7 +138,7 @@ class _Transcription:
                 if isinstance(piece, str):
                     yield sse.event({"type": "transcript.text.delta", "delta": piece})
         except ApiError as error:
-            yield sse.event({"type": "error", **error.body()})
+            yield sse.failure(error)
             return
         done = {"type": "transcript.text.done", "text": self.joining.text}
         yield sse.event({**done, "usage": self.usage(), "finish_reason": self.finish_reason})

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from openai import BadRequestError, NotFoundError, OpenAI
 
 from deployments.audio.reading import read_audio
+from deployments.front_end.proxy import SANE_REQUEST_ID
 from tests.serve.audit_log import audited
 from tests.serve.replica_stats import Stats, await_idle, idle
 from tests.serve.service_process import ROOT, SPEECHLM, Service, running_service
@@ -103,6 +104,14 @@ def test_the_headers_of_a_whole_answer(http: httpx.Client) -> None:
     short = http.post("/v1/audio/speech", json=body(max_duration_seconds=0.2))
     assert short.headers["x-finish-reason"] == "length"
     assert 0.19 * 16_000 < len(samples(short.content)) <= 0.2 * 16_000
+
+
+@pytest.mark.parametrize("value", [b"", b"\xff", b"two words"])
+def test_a_request_id_that_would_garble_a_log_is_replaced(http: httpx.Client, value: bytes) -> None:
+    named = [(b"x-request-id", value), (b"serve_multiplexed_model_id", b"\xff")]
+    response = http.get("/v1/models", headers=named)
+    assert response.status_code == 200
+    assert SANE_REQUEST_ID.fullmatch(response.headers["x-request-id"])
 
 
 def test_a_seed_is_drawn_and_can_be_used_again(http: httpx.Client) -> None:

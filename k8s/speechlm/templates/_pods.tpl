@@ -111,6 +111,9 @@ spec:
         - { name: RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S, value: "30" }
         {{- /* An engine that hangs ends nothing, however long its replica may finish its requests. */}}
         - { name: RAY_SERVE_FORCE_STOP_UNHEALTHY_REPLICAS, value: "1" }
+        {{- /* Serve's proxies would answer 500 to some headers. */}}
+        - name: RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH
+          value: deployments.front_end.proxy:middlewares
         {{- if ne .role "head" }}
         {{- /* On SIGTERM, Ray tells Serve that the node leaves, and stays until its replicas have. */}}
         - { name: RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S, value: {{ include "speechlm.leaveSeconds" $ | quote }} }

@@ -10,7 +10,7 @@ import httpx
 from fastapi import FastAPI, Request, WebSocket
 from fastapi.responses import Response, StreamingResponse
 
-from deployments.front_end import errors
+from deployments.front_end import errors, sse
 from deployments.guards.keys import hash_key
 from deployments.guards.limits import Decision, Denied, Granted, LeaseReport, Limiter
 from deployments.guards.runtime import Guards
@@ -115,7 +115,9 @@ def world(
         raise RuntimeError("broken")
 
     @app.post("/v1/speak")
-    async def speak(request: Request, seconds: float = 1.0) -> StreamingResponse:
+    async def speak(
+        request: Request, seconds: float = 1.0, typed: bool = False
+    ) -> StreamingResponse:
         audit = request.state.audit
         audit.model, audit.text, audit.seed = "demo", "Hello.", 7
         request.state.at_end.callback(made.ended.append, "speak")
@@ -129,6 +131,8 @@ def world(
             finally:
                 made.ended.append("pieces")
 
+        if typed:
+            request.state.at_deadline = sse.failure
         return StreamingResponse(pieces(), media_type="audio/pcm")
 
     @app.websocket("/v1/talk")

@@ -1,6 +1,7 @@
 """How large a body may be, how long it may take to come, and how long the answer may take."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -72,6 +73,25 @@ async def test_after_the_first_byte_the_deadline_breaks_the_stream_off() -> None
             await http.post("/v1/speak", headers={"x-request-timeout": "0.05"})
     assert "speak" in made.ended
     await eventually(lambda: "pieces" in made.ended)
+
+
+async def test_a_stream_of_events_ends_with_the_error_as_an_event() -> None:
+    made = world()
+    async with made.client(raises=True) as http:
+        late = await http.post("/v1/speak?typed=1", headers={"x-request-timeout": "0.05"})
+    begun, event = late.text.split("data: ")
+    assert (late.status_code, begun) == (200, "ab")
+    assert json.loads(event)["type"] == "error"
+    assert json.loads(event)["error"]["code"] == "deadline"
+    assert "speak" in made.ended
+    await eventually(lambda: "pieces" in made.ended)
+
+
+async def test_two_deadlines_are_refused() -> None:
+    async with world().client() as http:
+        named = [("x-request-timeout", "1"), ("x-request-timeout", "2")]
+        refused = await http.get("/v1/hello", headers=named)
+    assert (refused.status_code, error_of(refused)["param"]) == (400, "x-request-timeout")
 
 
 @pytest.mark.parametrize(

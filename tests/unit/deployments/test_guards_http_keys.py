@@ -7,6 +7,7 @@ import pytest
 from starlette.testclient import TestClient, WebSocketDenialResponse
 
 from deployments.front_end.ingress import create_app
+from deployments.guards.priority import HEADER
 from deployments.guards.runtime import Guards
 from deployments.guards.settings import GuardSettings
 from deployments.models.catalog import Catalog
@@ -30,6 +31,16 @@ async def test_without_a_right_key_nothing_under_v1_answers(authorization: str |
             assert response.headers["www-authenticate"] == "Bearer"
         assert (await http.get("/live", headers=headers)).status_code == 200
         assert (await http.get("/whatever", headers=headers)).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("Authorization", f"Bearer {OTHER}"), (HEADER, "batch")]
+)
+async def test_what_says_who_calls_comes_once(name: str, value: str) -> None:
+    async with world().client(None) as http:
+        headers = [("Authorization", f"Bearer {KEY}"), (HEADER, "standard"), (name, value)]
+        refused = await http.get("/v1/hello", headers=headers)
+    assert (refused.status_code, error_of(refused)["param"]) == (400, name)
 
 
 async def test_a_key_says_who_calls_and_goes_no_further() -> None:
