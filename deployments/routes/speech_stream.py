@@ -64,6 +64,7 @@ class _Connection:
     def __init__(self, socket: WebSocket, catalog: Catalog) -> None:
         self._socket = socket
         self._catalog = catalog
+        self._started = False
         self._ended = False  # no more text is to come
 
     async def run(self) -> None:
@@ -96,8 +97,8 @@ class _Connection:
             start = reading.result()
         finally:
             await _end(reading)
-        if not isinstance(start, messages.Start):
-            raise ApiError(400, "type: the first message must be start", param="type")
+        assert isinstance(start, messages.Start)
+        self._started = True
         model = self._catalog.model(start.model)
         session = SpeechSession(
             start,
@@ -142,8 +143,6 @@ class _Connection:
         """Does what a message says; the task that speaks from now on."""
         try:
             message = reading.result()
-            if isinstance(message, messages.Start):
-                raise ApiError(400, "type: start comes only once", param="type")
             if isinstance(message, messages.Cancel):
                 await _end(speaking)
                 session.forget()
@@ -160,10 +159,7 @@ class _Connection:
 
     async def _flush(self, session: SpeechSession, *, end: bool) -> None:
         self._ended = self._ended or end
-        try:
-            await session.flush(end=end)
-        except ApiError as error:  # of what is not spoken; the rest is
-            await self._send_json(messages.failed(error.body()))
+        await session.flush(end=end)
 
     async def _receive(self) -> messages.ClientMessage:
         received = await self._socket.receive()
@@ -172,6 +168,7 @@ class _Connection:
         text = received.get("text") or ""
         try:
             given = strict_json.parse(text)
+            self._require_turn(given)
             return messages.CLIENT_MESSAGE.validate_json(text)
         except strict_json.NotJson as error:
             raise ApiError(
@@ -180,6 +177,13 @@ class _Connection:
         except ValidationError as error:
             field, message = _first_field(error, given)
             raise ApiError(400, message, param=field) from error
+
+    def _require_turn(self, given: Any) -> None:
+        kind = given.get("type") if isinstance(given, dict) else None
+        if not self._started and kind != "start":
+            raise ApiError(400, "type: the first message must be start", param="type")
+        if self._started and kind == "start":
+            raise ApiError(400, "type: start comes only once", param="type")
 
     async def _send_json(self, data: dict[str, Any]) -> None:
         await self._socket.send_json(data)
@@ -202,7 +206,7 @@ def _first_field(error: ValidationError, given: Any) -> tuple[str | None, str]:
     if errors[0]["type"] == "json_invalid":  # half of a surrogate pair, which Python's takes
         return None, f"a message must be a JSON object, sent as text: {errors[0]['ctx']['error']}"
     if errors[0]["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        return "type", "type: must be start, text, flush, cancel or end"
+        return "type", "type: must be text, flush, cancel or end"
     # The locations begin with the type.
     return first_field([{**e, "loc": e["loc"][1:]} for e in errors], given)
 

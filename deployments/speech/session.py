@@ -30,11 +30,19 @@ from engine_adapter.request import FinishReason, draw_seed
 # The first utterance may end with a clause: whoever listens hears something sooner.
 _FIRST_CHARACTERS = 24
 MESSAGE_BYTES = 2**18  # at most; clients take 2**20 unless they are told otherwise
+_INCOMPLETE = "incomplete"  # finish reason: some text could not be spoken
 _LONGEST_UTTERANCE = 400  # characters, of models that do not say
 
 
+@dataclass(frozen=True)
 class _Mark:
-    """Waits behind the text of a ``flush`` or ``end``."""
+    """Waits behind the text of a ``flush`` or ``end``.
+
+    Attributes:
+        whole: whether all text before it could be spoken.
+    """
+
+    whole: bool
 
 
 @dataclass
@@ -109,6 +117,8 @@ class SpeechSession:
         self._text = TextStream(longest, min(_FIRST_CHARACTERS, longest))
         self._waiting: deque[Utterance | _Mark] = deque()
         self._ending = False
+        # Since the last flush: whether there was text, words in it, and text that is not spoken.
+        self._text_came = self._has_words = self._left_out = False
         self._allowance.interrupt()
         self._passage: _Passage | None = None
         self._pause = 0.0  # seconds, behind the last utterance
@@ -124,8 +134,7 @@ class SpeechSession:
         """Takes the next piece of the text.
 
         Raises:
-            ApiError: 400, some of it cannot be spoken, the rest is; or too much waits, or the
-                text has ended, and nothing is taken.
+            ApiError: 400, too much waits, or the text has ended, and nothing is taken.
         """
         self._require_no_end("text")
         most = self._limits.max_stream_characters
@@ -138,6 +147,7 @@ class SpeechSession:
             )
         self._audit.input_characters = (self._audit.input_characters or 0) + len(text)
         self._audit.add_text(text)
+        self._text_came = self._text_came or bool(text.strip())
         await self._enqueue(self._text.push(text))
 
     async def flush(self, *, end: bool) -> None:
@@ -147,17 +157,20 @@ class SpeechSession:
             end: ``speak`` is to return then, and nothing more is taken.
 
         Raises:
-            ApiError: 400, some of it cannot be spoken, the rest is; or as of ``add``.
+            ApiError: 400, the text has ended, or too much waits.
         """
         self._require_no_end("type")
         if not end and len(self._waiting) >= self._limits.max_stream_characters:
             raise ApiError(400, "type: too much waits to be spoken", param="type")
-        try:
-            await self._enqueue(self._text.flush())
-        finally:
-            self._waiting.append(_Mark())
-            self._ending = end
-            self._news.set()
+        await self._enqueue(self._text.flush())
+        if self._text_came and not self._has_words and not self._left_out:
+            await self._leave_out(
+                ApiError(400, "text: there is nothing in it to speak", param="text")
+            )
+        self._waiting.append(_Mark(whole=not self._left_out))
+        self._text_came = self._has_words = self._left_out = False
+        self._ending = end
+        self._news.set()
 
     def _require_no_end(self, param: str) -> None:
         if self._ending:
@@ -169,9 +182,15 @@ class SpeechSession:
         # Away from the event loop: a long text full of numbers takes tens of milliseconds.
         words, errors = await asyncio.to_thread(self._rewritten, parts)
         self._waiting.extend(words)
+        self._has_words = self._has_words or bool(words)
         self._news.set()
-        if errors:
-            raise errors[0]
+        for error in errors:
+            await self._leave_out(error)
+
+    async def _leave_out(self, error: ApiError) -> None:
+        """Tells of text that is not spoken; the rest is."""
+        self._left_out = True
+        await self._send_json(messages.failed(error.body()))
 
     def _rewritten(
         self, parts: list[splitting.Utterance]
@@ -202,7 +221,7 @@ class SpeechSession:
                 if isinstance(due, Utterance):
                     await self._utterance(due)
                 else:
-                    await self._done()
+                    await self._done(whole=due.whole)
             self._rested = time.monotonic()
 
     async def _utterance(self, utterance: Utterance) -> None:
@@ -261,18 +280,17 @@ class SpeechSession:
             await self._send_audio(encoded)
         await asyncio.sleep(self._allowance.spend(seconds / self._options.speed))
 
-    async def _done(self) -> None:
+    async def _done(self, *, whole: bool = True) -> None:
         """Ends the passage; one without anything to speak ends too."""
         passage, self._passage = self._passage, None
         if passage is None:
-            await self._send_json(messages.done("stop", 0, 0))
+            await self._send_json(messages.done("stop" if whole else _INCOMPLETE, 0, 0))
             return
         await self._play(passage, passage.joiner.finish())
         if encoded := passage.sound.finish():
             await self._send_audio(encoded)
-        await self._send_json(
-            messages.done(passage.finish_reason, passage.input_tokens, passage.output_tokens)
-        )
+        reason = passage.finish_reason if whole else _INCOMPLETE
+        await self._send_json(messages.done(reason, passage.input_tokens, passage.output_tokens))
 
     async def _send_audio(self, audio: bytes) -> None:
         for begin in range(0, len(audio), MESSAGE_BYTES):

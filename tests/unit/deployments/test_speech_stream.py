@@ -188,10 +188,27 @@ def test_what_cannot_be_spoken_is_said_and_the_rest_is_spoken() -> None:
         russian = "\N{CYRILLIC CAPITAL LETTER DE}\N{CYRILLIC SMALL LETTER A}"
         say(socket, f"{russian} is Russian, is it? English is spoken here.")
         error = until(socket, "error")[0][-1]["error"]
+        socket.send_json({"type": "flush"})
+        assert until(socket, "done")[0][-1]["finish_reason"] == "incomplete"
+        say(socket, "All of this is.")
         socket.send_json({"type": "end"})
-        until(socket, "done")
+        assert until(socket, "done")[0][-1]["finish_reason"] == "stop"
     assert (error["param"], error["type"]) == ("text", "invalid_request_error")
-    assert engines.texts == ["English is spoken here."]
+    assert engines.texts == ["English is spoken here.", "All of this is."]
+
+
+@pytest.mark.parametrize("text", ["...", "# **\n", "<br/>", "\N{BLACK SCISSORS}"])
+def test_text_without_a_word_is_an_error_and_incomplete(text: str) -> None:
+    with connection(StandIn()) as socket:
+        socket.send_json(START)
+        say(socket, *text)
+        socket.send_json({"type": "flush"})
+        error, done = until(socket, "done")[0]
+        assert (error["type"], error["error"]["param"]) == ("error", "text")
+        assert (done["finish_reason"], done["usage"]["output_tokens"]) == ("incomplete", 0)
+        say(socket, "  \n")
+        socket.send_json({"type": "end"})
+        assert until(socket, "done")[0][-1]["finish_reason"] == "stop"
 
 
 def test_nothing_to_speak_is_done_at_once() -> None:
@@ -214,6 +231,7 @@ def test_nothing_to_speak_is_done_at_once() -> None:
         (START | {"instructions": "Whisper."}, "instructions", "ability_missing"),
         (START | {"input": "Hello."}, "input", None),
         ({"type": "begin"}, "type", None),
+        ({"type": "text"}, "type", None),
         ({}, "type", None),
     ],
 )
@@ -258,6 +276,8 @@ def test_too_much_waiting_text_is_refused() -> None:
     ("message", "says"),
     [
         ('{"type": "text"}', "text: is required"),
+        ('{"type": "start"}', "type: start comes only once"),
+        ('{"type": "begin"}', "type: must be text, flush, cancel or end"),
         ('{"type": "text", "text": 3}', "text: must be a string"),
         ('{"type": "text", "type": "text", "text": "a"}', "it has 'type' twice in one object"),
         ('{"type": ', "it is not JSON: Expecting value (character 9)"),
