@@ -54,7 +54,13 @@ def create_app(catalog: Catalog, guards: Guards | None = None) -> FastAPI:
         await guards.end()
         tracing.end()
 
-    app = DescribedApp(title="speechlm-serve", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = DescribedApp(
+        title="speechlm-serve",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,  # what generated clients call it
+    )
     guards.install(app, catalog.service)
     errors.install(app)
     unknown_url.install(app)

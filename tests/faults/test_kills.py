@@ -16,6 +16,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from tests.faults.remains import Remains, pids_of
 from tests.faults.streams import Ending, Kind, assert_same_audio, body, listen
@@ -67,7 +68,11 @@ def service(serve_config: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def expected(service: Service) -> bytes:
-    """What the service says to ``body()`` before anything has happened to it."""
+    return said_at_first(service)
+
+
+def said_at_first(service: Service) -> bytes:
+    """What a service says to ``body()`` before anything has happened to it."""
     answer = httpx.post(f"{service.url}/v1/audio/speech", json=body(), timeout=60)
     assert answer.status_code == 200
     return answer.content
@@ -83,6 +88,34 @@ def at_first(service: Service, expected: bytes) -> Remains:
 async def test_a_process_is_killed(
     service: Service, expected: bytes, at_first: Remains, victim: Victim, live: bool
 ) -> None:
+    await check_killed(service, expected, at_first, victim, live)
+
+
+async def test_a_worker_of_two_is_killed(serve_config: Path, tmp_path: Path) -> None:
+    """Of an engine with tensor parallelism, under live streams and idle."""
+    data = yaml.safe_load(serve_config.read_text())
+    [model] = data["applications"][0]["args"]["models"]
+    model["engine"]["tensor_parallel_size"] = 2
+    config = tmp_path / "serve_config.yaml"
+    config.write_text(yaml.safe_dump(data))
+    victim = Victim("worker of two", "VLLM::Worker_TP1")
+    with running_service(config) as running:
+        expected = await asyncio.to_thread(said_at_first, running)
+        at_first = Remains.of(running)
+        for live in (True, False):
+            await check_killed(running, expected, at_first, victim, live)
+        running.stop()
+
+
+async def check_killed(
+    service: Service, expected: bytes, at_first: Remains, victim: Victim, live: bool
+) -> None:
+    """
+    Args:
+        expected: what ``body()`` was answered with before.
+        at_first: what there was of the service then.
+        live: whether there are streams.
+    """
     async with httpx.AsyncClient(base_url=service.url, timeout=120) as http:
         streams = await begin(http, 10 if victim.streams_survive else 60) if live else []
         before = Remains.of(service)

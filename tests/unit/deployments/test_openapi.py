@@ -121,6 +121,13 @@ def test_every_answer_is_as_described(
             assert answers[operation.label, 200] >= 3, answers
 
 
+def test_operations_have_the_names_that_a_generated_client_should_use(openapi: BaseSchema) -> None:
+    names = [operation.definition.raw["operationId"] for operation in operations(openapi)]
+    assert {"create_speech", "create_chat_completion", "create_transcription"} <= set(names)
+    assert len(set(names)) == len(names)
+    assert all(name.islower() and "v1" not in name for name in names)
+
+
 def test_nothing_is_said_of_answers_that_do_not_exist(openapi: BaseSchema) -> None:
     for operation in operations(openapi):
         responses = operation.definition.raw["responses"]
