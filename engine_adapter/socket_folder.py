@@ -1,4 +1,4 @@
-"""Where vLLM's processes find each other: files that a killed engine leaves behind."""
+"""Where vLLM's processes find each other: sockets and shared memory that a killed engine leaves."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from engine_adapter import shared_memory
+
 _PREFIX = "vllm-"  # short, since the path of a socket has about a hundred characters at most
 _VARIABLE = "VLLM_RPC_BASE_PATH"
 _TEMPORARY = "TMPDIR"
 _COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 _LOCK = "speechlm.lock"  # tells our folders from those of other programs
+_SHARED = "shared_memory"  # names of segments, one a line
 
 
 class SocketFolder:
-    """A new folder for one engine. Those of engines that have died without removing theirs are
-    removed first: nobody holds their locks.
+    """A new folder for one engine, whose shared memory is noted in it. Those of engines that have
+    died without removing theirs are removed first: nobody holds their locks.
 
     Attributes:
         path: the folder.
@@ -47,11 +50,14 @@ class SocketFolder:
         given = {_VARIABLE: str(self.path), _TEMPORARY: str(self.path)}
         # What is compiled is for the next engine, too.
         given |= {_COMPILED: os.environ.get(_COMPILED, _compiled())}
+        others = shared_memory.descendants()
         before = {name: os.environ.get(name) for name in given}
         os.environ.update(given)
         try:
             yield
         finally:
+            used = shared_memory.used_by(shared_memory.descendants() - others)
+            (self.path / _SHARED).write_text("\n".join(used))
             for name, value in before.items():
                 if value is None:
                     del os.environ[name]
@@ -59,8 +65,8 @@ class SocketFolder:
                     os.environ[name] = value
 
     def remove(self) -> None:
-        """Removes it with all that is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Removes it with all that is in it, and the shared memory that vLLM has left."""
+        _remove(self.path)
         os.close(self._lock)
 
 
@@ -91,8 +97,15 @@ def _remove_unless_held(lock: Path) -> None:
         return
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(lock.parent, ignore_errors=True)
+        _remove(lock.parent)
     except BlockingIOError:
         pass  # its engine lives
     finally:
         os.close(handle)
+
+
+def _remove(folder: Path) -> None:
+    noted = folder / _SHARED
+    if noted.exists():
+        shared_memory.remove(noted.read_text().splitlines())
+    shutil.rmtree(folder, ignore_errors=True)

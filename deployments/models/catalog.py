@@ -83,7 +83,9 @@ class ServedModel:
         Raises:
             ApiError: 400, some of it, or all, has no words.
         """
-        words = self._words(text, "input") if normalized else text
+        words, unspeakable = self._words(text, normalized=normalized)
+        if unspeakable:
+            raise self._cannot_speak("input", unspeakable)
         if not any(character.isalnum() for character in words):
             raise ApiError(400, "input: there is nothing in it to speak", param="input")
         limit = self.card.utterance_characters
@@ -92,30 +94,36 @@ class ServedModel:
         parts = splitting.split(words, limit)
         return tuple(Utterance(part.text, float(part.pause)) for part in parts)
 
-    def rewrite(self, part: splitting.Utterance, *, normalized: bool) -> tuple[Utterance, ...]:
+    def rewrite(
+        self, part: splitting.Utterance, *, normalized: bool
+    ) -> tuple[tuple[Utterance, ...], ApiError | None]:
         """One utterance of a text that arrives in pieces, as the model gets to read it.
 
         Returns:
-            None, one, or several if its words are longer than what the model speaks well.
-
-        Raises:
-            ApiError: 400, some of it has no words.
+            None, one, or several if its words are longer than what the model speaks well; and what
+            is wrong with the rest of it, which is left out.
         """
-        words = self._words(part.text, "text") if normalized else part.text
+        words, unspeakable = self._words(part.text, normalized=normalized)
+        error = self._cannot_speak("text", unspeakable) if unspeakable else None
+        if not any(character.isalnum() for character in words):
+            return (), error
         limit = self.card.utterance_characters or len(words)
-        return tuple(
+        utterances = tuple(
             Utterance(each.text, float(each.pause))
             for each in splitting.rewritten(part, words, max(1, limit))
         )
+        return utterances, error
 
-    def _words(self, text: str, param: str) -> str:
-        if self.card.normalizer == "none":
-            return text
-        normalized = normalize_with_report(text)
-        if normalized.unspeakable:
-            named = ", ".join(map(repr, normalized.unspeakable[:3]))
-            raise ApiError(400, f"{param}: {self.card.id} cannot speak {named}", param=param)
-        return normalized.text
+    def _words(self, text: str, *, normalized: bool) -> tuple[str, tuple[str, ...]]:
+        """What is spoken of a text, and what cannot be."""
+        if not normalized or self.card.normalizer == "none":
+            return text, ()
+        report = normalize_with_report(text)
+        return report.text, report.unspeakable
+
+    def _cannot_speak(self, param: str, unspeakable: tuple[str, ...]) -> ApiError:
+        named = ", ".join(map(repr, unspeakable[:3]))
+        return ApiError(400, f"{param}: {self.card.id} cannot speak {named}", param=param)
 
 
 class Catalog:

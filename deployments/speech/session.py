@@ -200,9 +200,9 @@ class SpeechSession:
         for part in parts:
             if not splitting.speakable(part.text):
                 continue  # signs on their own, a picture behind the last sentence
-            try:
-                words += self._model.rewrite(part, normalized=self._options.normalize)
-            except ApiError as error:
+            spoken, error = self._model.rewrite(part, normalized=self._options.normalize)
+            words += spoken
+            if error is not None:
                 errors.append(error)
         return words, errors
 

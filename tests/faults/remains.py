@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.serve.service_process import Service
 
 _SHARED_MEMORY = Path("/dev/shm")
-_SEGMENTS = ("psm_", "vllm", "plasma", "ray")  # of Python, vLLM and Ray
+_SEGMENTS = ("psm_", "sem.mp-", "vllm", "plasma", "ray")  # of Python, vLLM and Ray
 # What an actor does just now stands behind its name.
 _COUNTED = re.compile(
     r"ray::(?:ServeReplica:[\w:-]+|ProxyActor|ServeController|_VocoderActor)"

@@ -190,11 +190,21 @@ def test_what_cannot_be_spoken_is_said_and_the_rest_is_spoken() -> None:
         error = until(socket, "error")[0][-1]["error"]
         socket.send_json({"type": "flush"})
         assert until(socket, "done")[0][-1]["finish_reason"] == "incomplete"
-        say(socket, "All of this is.")
+        say(socket, "Hello \N{CYRILLIC CAPITAL LETTER DE} there, both. All of this is.")
+        until(socket, "error")
+        socket.send_json({"type": "flush"})
+        assert until(socket, "done")[0][-1]["finish_reason"] == "incomplete"
+        say(socket, "So is this.")
         socket.send_json({"type": "end"})
         assert until(socket, "done")[0][-1]["finish_reason"] == "stop"
     assert (error["param"], error["type"]) == ("text", "invalid_request_error")
-    assert engines.texts == ["English is spoken here.", "All of this is."]
+    assert engines.texts == [
+        "is Russian, is it?",
+        "English is spoken here.",
+        "Hello there, both.",
+        "All of this is.",
+        "So is this.",
+    ]
 
 
 @pytest.mark.parametrize("text", ["...", "# **\n", "<br/>", "\N{BLACK SCISSORS}"])

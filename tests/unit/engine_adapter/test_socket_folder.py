@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
+from engine_adapter import shared_memory
 from engine_adapter.socket_folder import SocketFolder
 
 KILLED = """
@@ -21,6 +22,52 @@ folder = SocketFolder(Path(sys.argv[1]))
 (folder.path / "socket").touch()
 os.kill(os.getpid(), signal.SIGKILL)
 """
+
+
+SHARING = """
+import os, signal, sys
+from multiprocessing import resource_tracker
+from multiprocessing.shared_memory import SharedMemory
+segment = SharedMemory(create=True, size=64)
+resource_tracker.unregister(segment._name, "shared_memory")  # as vLLM does
+print(segment.name, flush=True)
+sys.stdin.read()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+ENGINE = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from engine_adapter.socket_folder import SocketFolder
+folder = SocketFolder(Path(sys.argv[1]))
+with folder.given_to_vllm():
+    core = subprocess.Popen([sys.executable, "-c", sys.argv[2]], stdin=-1, stdout=-1, text=True)
+    print(core.stdout.readline(), end="")
+if sys.argv[3] == "remove":
+    core.communicate()
+    folder.remove()
+else:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("end", ["remove", "killed"])
+def test_shared_memory_of_an_engine_goes_with_it_or_with_the_next_one(
+    tmp_path: Path, end: str
+) -> None:
+    arguments = [sys.executable, "-c", ENGINE, str(tmp_path), SHARING, end]
+    name = subprocess.run(arguments, check=False, capture_output=True, text=True).stdout.strip()
+    segment = Path("/dev/shm", name)
+    assert name.startswith("psm_")
+    assert segment.exists() == (end == "killed")
+    SocketFolder(tmp_path).remove()
+    assert not segment.exists()
+
+
+def test_of_a_note_only_segments_are_removed(tmp_path: Path) -> None:
+    kept = tmp_path / "psm_kept"
+    kept.touch()
+    shared_memory.remove([f"../..{kept}", f"psm_/../../..{kept}", "", "."])
+    assert kept.exists()
 
 
 def test_a_folder_goes_with_its_engine(tmp_path: Path) -> None:
