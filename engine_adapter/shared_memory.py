@@ -23,13 +23,16 @@ def descendants() -> set[int]:
 
 def used_by(pids: Iterable[int]) -> set[str]:
     """Names of the segments that processes have mapped and that can still be opened by name."""
-    names = set()
-    for pid in pids:
-        for line in _read(_PROCESSES / str(pid) / "maps").splitlines():
-            path = Path(line.split(maxsplit=5)[-1])
-            if path.parent == _FOLDER and path.name.startswith(_SEGMENTS) and path.exists():
-                names.add(path.name)
-    return names
+    inodes = {
+        int(inode)
+        for pid in pids
+        for line in _read(_PROCESSES / str(pid) / "maps").splitlines()
+        if f" {_FOLDER}/" in line
+        for _, _, _, _, inode, _ in [line.split(maxsplit=5)]
+    }
+    # By its inode: the maps name a semaphore as it was called while it was made.
+    segments = [file for file in os.scandir(_FOLDER) if file.name.startswith(_SEGMENTS)]
+    return {file.name for file in segments if file.inode() in inodes}
 
 
 def remove(names: Iterable[str]) -> None:

@@ -87,9 +87,10 @@ def _open_files(pid: int) -> int:
 
 def _unused_shared_memory() -> Iterator[str]:
     # Others on this machine have some, too: theirs is in use.
-    used = "".join(_read(int(e.name), "maps") for e in Path("/proc").glob("[0-9]*"))
-    for file in _SHARED_MEMORY.iterdir():
-        if file.name.startswith(_SEGMENTS) and str(file) not in used:
+    maps = "".join(_read(int(e.name), "maps") for e in Path("/proc").glob("[0-9]*"))
+    used = {line.split()[4] for line in maps.splitlines() if f" {_SHARED_MEMORY}/" in line}
+    for file in os.scandir(_SHARED_MEMORY):
+        if file.name.startswith(_SEGMENTS) and str(file.inode()) not in used:
             yield file.name
 
 

@@ -26,11 +26,14 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 SHARING = """
 import os, signal, sys
-from multiprocessing import resource_tracker
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.shared_memory import SharedMemory
 segment = SharedMemory(create=True, size=64)
 resource_tracker.unregister(segment._name, "shared_memory")  # as vLLM does
-print(segment.name, flush=True)
+lock = get_context("spawn").Lock()
+semaphore = lock._semlock
+resource_tracker.unregister(semaphore.name, "semaphore")  # its tracker is killed, too
+print(segment.name, "sem." + semaphore.name.lstrip("/"), flush=True)
 sys.stdin.read()
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -55,12 +58,12 @@ def test_shared_memory_of_an_engine_goes_with_it_or_with_the_next_one(
     tmp_path: Path, end: str
 ) -> None:
     arguments = [sys.executable, "-c", ENGINE, str(tmp_path), SHARING, end]
-    name = subprocess.run(arguments, check=False, capture_output=True, text=True).stdout.strip()
-    segment = Path("/dev/shm", name)
-    assert name.startswith("psm_")
-    assert segment.exists() == (end == "killed")
+    named = subprocess.run(arguments, check=False, capture_output=True, text=True).stdout.split()
+    segments = [Path("/dev/shm", name) for name in named]
+    assert [name[:4] for name in named] == ["psm_", "sem."]
+    assert [segment.exists() for segment in segments] == 2 * [end == "killed"]
     SocketFolder(tmp_path).remove()
-    assert not segment.exists()
+    assert not any(segment.exists() for segment in segments)
 
 
 def test_of_a_note_only_segments_are_removed(tmp_path: Path) -> None:
