@@ -51,10 +51,12 @@ class Full:
     Attributes:
         expected_wait: seconds, had it been queued.
         retry_after: seconds until it could be expected to be queued.
+        reason: its own wait would be too long, or too many wait already.
     """
 
     expected_wait: float
     retry_after: float
+    reason: Literal["wait", "queue"] = "wait"
 
 
 @dataclass(eq=False)
@@ -156,7 +158,7 @@ class AdmissionQueue:
         too_many = expected > 0 and self.waiting() >= self._max_waiting
         if expected > policy.max_wait or too_many:
             later = self._place_seconds(now) if too_many else expected - policy.max_wait
-            return Full(expected, max(0.0, later))
+            return Full(expected, max(0.0, later), "queue" if too_many else "wait")
         patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE * policy.max_wait)
         ticket = Ticket(priority, rows, now, now + patience)
         if not self._waiting[priority]:

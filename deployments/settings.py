@@ -242,6 +242,10 @@ class ModelSettings(StrictSettings):
     @model_validator(mode="after")
     def _one_gpu_is_enough(self) -> ModelSettings:
         if not self.shares_gpu:
+            if "gpu_memory_utilization" in self.vocoder.model_fields_set:
+                raise ValueError(
+                    "vocoder.gpu_memory_utilization: the vocoder shares no GPU with the engine"
+                )
             return self
         if self.engine.gpus + self.vocoder.gpus > 1:
             raise ValueError(

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -16,9 +15,8 @@ from pydantic import (
 
 from deployments.audio.formats import AudioFormat
 from deployments.speech.body import Voice, voice_id
-from deployments.validation import HALF_A_PAIR, INTEGRAL, Encodable, Whole, encodable
+from deployments.validation import HALF_A_PAIR, INTEGRAL, STRICT, Encodable, Whole, encodable
 
-_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 _MOST_MESSAGES = 1024
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 ChatAudioFormat = Literal["wav", "mp3", "flac", "opus", "aac", "pcm16"]
@@ -63,7 +61,7 @@ Text = Annotated[
 class TextPart(BaseModel):
     """Text of a message."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     type: Literal["text"]
     text: Text
@@ -77,7 +75,7 @@ class AudioData(BaseModel):
         format: what the client says it is. The file itself decides.
     """
 
-    model_config = _STRICT
+    model_config = STRICT
 
     data: str = Field(min_length=1, json_schema_extra={"pattern": _BASE64})
     format: str = Field(min_length=1, max_length=16)
@@ -86,7 +84,7 @@ class AudioData(BaseModel):
 class AudioPart(BaseModel):
     """Audio of a user's message."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     type: Literal["input_audio"]
     input_audio: AudioData
@@ -98,7 +96,7 @@ class AnswerReference(BaseModel):
     The other keys are those of our own answer; they may stand beside the id and say nothing new.
     """
 
-    model_config = _STRICT
+    model_config = STRICT
 
     id: Encodable = Field(min_length=1, max_length=64)
     data: str | None = None
@@ -131,7 +129,7 @@ _EITHER = Discriminator(
 class SystemMessage(BaseModel):
     """What holds for the whole conversation; ``developer`` is OpenAI's new name of its role."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     role: Literal["system", "developer"]
     content: Annotated[_Whole | _TextParts, _EITHER]
@@ -141,7 +139,7 @@ class SystemMessage(BaseModel):
 class UserMessage(BaseModel):
     """What a user said."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     role: Literal["user"]
     content: Annotated[_Whole | _UserParts, _EITHER]
@@ -151,7 +149,7 @@ class UserMessage(BaseModel):
 class AssistantMessage(BaseModel):
     """What the model said. Other keys of our own answers are taken where they are empty."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     role: Literal["assistant"]
     content: Annotated[_Whole | _TextParts, _EITHER] | None = None
@@ -169,7 +167,7 @@ Message = Annotated[SystemMessage | UserMessage | AssistantMessage, Field(discri
 class AudioOptions(BaseModel):
     """How the answer shall sound."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     voice: Voice
     format: ChatAudioFormat
@@ -191,7 +189,7 @@ _MODALITIES = Field(json_schema_extra={"uniqueItems": True, "contains": {"const"
 class StreamOptions(BaseModel):
     """What a stream has beside the answer."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     include_usage: bool | None = None
     include_obfuscation: _False = None
@@ -200,7 +198,7 @@ class StreamOptions(BaseModel):
 class TextFormat(BaseModel):
     """The only format of text there is."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     type: Literal["text"]
 
@@ -213,7 +211,7 @@ class ChatBody(BaseModel):
         others: OpenAI's, or as in ``engine_adapter.request.SpeechRequest``.
     """
 
-    model_config = _STRICT
+    model_config = STRICT
 
     model: str
     messages: list[Message] = Field(min_length=1, max_length=_MOST_MESSAGES)
@@ -250,7 +248,9 @@ class ChatBody(BaseModel):
     metadata: _NoMap = None
     user: _Nothing = None
     safety_identifier: _Nothing = None
+    moderation: _Nothing = None
     prompt_cache_key: _Nothing = None
+    prompt_cache_options: _Nothing = None
     prompt_cache_retention: _Nothing = None
 
     @property

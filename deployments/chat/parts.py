@@ -87,13 +87,13 @@ def _check_limits(body: ChatBody, model: ServedModel, catalog: Catalog) -> None:
         model.require("understands_audio", param=_PARAM)
     audio = clips + len(_references(body))
     if audio > _MOST_CLIPS:
-        raise _error(f"{audio} pieces of audio are too many; at most {_MOST_CLIPS} are possible")
+        raise _error(f"{audio} pieces of audio are too many; at most {_MOST_CLIPS} are allowed")
 
 
 def _check_characters(texts: Iterable[str], catalog: Catalog) -> None:
     characters, most = sum(map(len, texts)), catalog.service.max_chat_characters
     if characters > most:
-        raise _error(f"{characters} characters are too many; at most {most} are possible")
+        raise _error(f"{characters} characters are too many; at most {most} are allowed")
 
 
 def _references(body: ChatBody) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ def refuse_query(connection: HTTPConnection) -> None:
         ApiError: 400, the address has parameters, which no route takes.
     """
     for name in connection.query_params:
-        raise ApiError(400, f"{name}: the address takes no parameters", param=name)
+        raise ApiError(400, f"{name}: query parameters are not accepted", param=name)
 
 
 class _StrictRequest(Request):

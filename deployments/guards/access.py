@@ -85,7 +85,7 @@ class Access:
                 raise ApiError(
                     403,
                     f"Origin: {headers['origin']!r:.200} is another site than this service; its "
-                    "scripts may not use it; guards.cors_origins has the sites whose may",
+                    "scripts may not use it; guards.cors_origins lists the sites whose scripts may",
                     param="Origin",
                     code="wrong_origin",
                 )

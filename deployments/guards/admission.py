@@ -65,7 +65,7 @@ class Capacity:
             what = "requests are being answered" if kind == "http" else "WebSockets are open"
             error = ApiError(
                 429,
-                f"{self._most[kind]} {what}, and no more fit",
+                f"{self._most[kind]} {what}; no more are taken",
                 code="overloaded",
                 retry_after=self._retry_after,
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from contextlib import ExitStack
 
 from starlette.datastructures import Headers
@@ -26,7 +25,7 @@ class DeadlinePassed(Exception):
 
 
 class Deadline:
-    """Sets ``request.state.deadline`` (by ``time.monotonic``, or None), and ends the work then.
+    """Ends the work of a request whose client waits no longer.
 
     Before the first byte the client gets 408. Later a stream of events ends with what its route has
     left in ``request.state.at_deadline`` makes of the error; any other breaks off. Whatever ends a
@@ -46,10 +45,8 @@ class Deadline:
         with ExitStack() as at_end:
             scope["state"]["at_end"] = at_end
             if seconds is None:
-                scope["state"]["deadline"] = None
                 await self._app(scope, receive, send)
             else:
-                scope["state"]["deadline"] = time.monotonic() + seconds
                 await self._within(seconds, scope, receive, send)
 
     async def _within(self, seconds: float, scope: Scope, receive: Receive, send: Send) -> None:

@@ -27,6 +27,6 @@ def priority_of(asked: str | None, best: Priority | None) -> Priority:
         )
     if best is not None and PRIORITIES.index(named) < PRIORITIES.index(best):
         raise ApiError(
-            403, f"{HEADER}: this key may have {best!r} at best", param=HEADER, code="priority"
+            403, f"{HEADER}: this key may use class {best!r} at most", param=HEADER, code="priority"
         )
     return named

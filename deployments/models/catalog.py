@@ -165,7 +165,7 @@ class Catalog:
         if seconds > most:
             raise ApiError(
                 400,
-                f"max_duration_seconds: at most {most:g} is possible",
+                f"max_duration_seconds: must be at most {most:g}",
                 param="max_duration_seconds",
             )
         return seconds
@@ -180,7 +180,7 @@ class Catalog:
         except KeyError:
             raise ApiError(
                 404,
-                f"model {model_id!r} does not exist; there is {', '.join(self._models)}",
+                f"model {model_id!r} does not exist; the models are {', '.join(self._models)}",
                 param="model",
                 code="model_not_found",
             ) from None

@@ -69,7 +69,11 @@ class Gate:
         ticket = self.queue.arrive(priority, rows, time.monotonic())
         if isinstance(ticket, Full):
             await events.aclose()
-            yield self._refusal("would be", ticket.retry_after)
+            why = {
+                "wait": f"the expected wait is longer than class {priority} allows",
+                "queue": "as many as may (max_waiting)",
+            }[ticket.reason]
+            yield self._refusal(why, ticket.retry_after)
             return
         self.visits.add(visit)
         try:
@@ -79,7 +83,7 @@ class Gate:
                 yield Queued(ticket.give_up - ticket.arrived)
                 if not await _admitted(ticket, place):
                     wait = self.queue.expected_wait(priority, rows, time.monotonic())
-                    yield self._refusal("was", wait)
+                    yield self._refusal(f"it waited longer than class {priority} allows", wait)
                     return
             async with aclosing(events):
                 async for event in events:
@@ -100,14 +104,10 @@ class Gate:
             if not waiting.done():
                 waiting.set_result(None)
 
-    def _refusal(self, tense: str, retry_after: float) -> Refused:
+    def _refusal(self, why: str, retry_after: float) -> Refused:
         queue = self.queue
-        return Refused(
-            429,
-            f"{queue.running} requests are being served and {queue.waiting()} wait: "
-            f"the wait {tense} longer than this class of requests may",
-            retry_after=retry_after,
-        )
+        here = f"{queue.running} requests are being served and {queue.waiting()} wait"
+        return Refused(429, f"{here}: {why}", retry_after=retry_after)
 
 
 async def _admitted(ticket: Ticket, place: asyncio.Future[None]) -> bool:

@@ -25,7 +25,6 @@ from deployments.transcription.form import TranscriptionForm
 from deployments.transcription.silences import Span, spoken_parts
 from deployments.transcription.transcript import Joining, Segment
 
-_PART_SECONDS = 30.0  # of speech at once, as models are trained on
 _MEDIA_TYPES = {"text": "text/plain", "srt": "application/x-subrip", "vtt": "text/vtt"}
 
 
@@ -56,7 +55,7 @@ def router(catalog: Catalog) -> APIRouter:
             max_seconds=catalog.service.max_audio_seconds,
             param="file",
         )
-        spans = await asyncio.to_thread(spoken_parts, samples, rate, _PART_SECONDS)
+        spans = await asyncio.to_thread(spoken_parts, samples, rate)
         work = _Transcription(catalog, model, form, request, samples, spans)
         await work.begin()
         if form.stream:

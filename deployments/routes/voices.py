@@ -22,7 +22,6 @@ _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _FIELDS = {"name", "audio_sample", "file", "consent"}
 _LEAST_SECONDS = 0.5
 _LONGEST_CONSENT = 512
-_PART_SECONDS = 30.0
 
 
 def router(catalog: Catalog) -> APIRouter:
@@ -173,7 +172,7 @@ async def _encoded(
         )
         if len(samples) < _LEAST_SECONDS * audio.sample_rate:
             raise ApiError(400, f"{param}: is shorter than {_LEAST_SECONDS:g} seconds", param=param)
-        if not await asyncio.to_thread(spoken_parts, samples, audio.sample_rate, _PART_SECONDS):
+        if not await asyncio.to_thread(spoken_parts, samples, audio.sample_rate):
             raise ApiError(400, f"{param}: nothing is to be heard in it", param=param)
         codes[audio.encoder] = await encode(
             model.answering,

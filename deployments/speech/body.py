@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic import BaseModel, Discriminator, Field, Tag, field_validator
 
 from deployments.audio.formats import MAX_RATE, MIN_RATE, AudioFormat, require_rate
 from deployments.audio.speed import MAX_SPEED, MIN_SPEED
 from deployments.calls.messages import SpeechCall, Utterance
-from deployments.validation import INTEGRAL, Encodable, Whole
-
-_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
+from deployments.validation import INTEGRAL, STRICT, Encodable, Whole
 
 LONGEST_INSTRUCTIONS = 4096  # characters, as OpenAI's
 
@@ -20,7 +17,7 @@ LONGEST_INSTRUCTIONS = 4096  # characters, as OpenAI's
 class VoiceReference(BaseModel):
     """A voice by its id, the other form OpenAI's clients send."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     id: Encodable
 
@@ -57,7 +54,7 @@ class SpeechOptions(BaseModel):
         others: OpenAI's, or as in ``engine_adapter.request.SpeechRequest``.
     """
 
-    model_config = _STRICT
+    model_config = STRICT
 
     model: str
     voice: Voice

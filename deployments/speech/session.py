@@ -142,7 +142,7 @@ class SpeechSession:
         if waiting + len(text) > most:
             raise ApiError(
                 400,
-                f"text: would make more than {most} characters wait; send it again later",
+                f"text: more than {most} characters would wait to be spoken; send it again later",
                 param="text",
             )
         self._audit.input_characters = (self._audit.input_characters or 0) + len(text)
@@ -305,7 +305,7 @@ class SpeechSession:
         most = self._limits.max_stream_seconds
         raise ApiError(
             400,
-            f"{most:g} seconds of audio are what one connection has; begin another one",
+            f"this connection has used its {most:g} seconds of audio; open another one",
             code="max_stream_seconds",
         )
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from deployments.audio.formats import AudioFormat
 from deployments.calls.messages import usage
 from deployments.speech.body import SpeechOptions
-
-_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+from deployments.validation import STRICT
 
 
 class Start(SpeechOptions):
@@ -26,7 +25,7 @@ class Start(SpeechOptions):
 class Text(BaseModel):
     """The next piece of the text, cut anywhere."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     type: Literal["text"]
     text: str
@@ -35,7 +34,7 @@ class Text(BaseModel):
 class Flush(BaseModel):
     """Speak what has come so far, whether or not a sentence has ended."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     type: Literal["flush"]
 
@@ -43,7 +42,7 @@ class Flush(BaseModel):
 class Cancel(BaseModel):
     """Stop speaking at once, and forget the text that was not spoken."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     type: Literal["cancel"]
 
@@ -51,7 +50,7 @@ class Cancel(BaseModel):
 class End(BaseModel):
     """As ``Flush``; the connection is closed when all is spoken."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     type: Literal["end"]
 

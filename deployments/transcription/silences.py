@@ -13,6 +13,8 @@ _STEP_SECONDS = 0.02
 _LEAST_LEVEL = 1e-3  # -60 dB of full scale: what is below is silence in any recording
 _BELOW_LOUD = 0.05  # -26 dB of how loud the speech is
 _PAUSE_SECONDS = 0.5  # of silence that ends a part
+PART_SECONDS = 30.0
+"""Of speech at once, as models are trained on."""
 _MARGIN_SECONDS = 0.2  # of silence that a part keeps around what is said
 
 
@@ -24,7 +26,9 @@ class Span:
     end: int
 
 
-def spoken_parts(samples: Samples, sample_rate: int, most_seconds: float) -> list[Span]:
+def spoken_parts(
+    samples: Samples, sample_rate: int, most_seconds: float = PART_SECONDS
+) -> list[Span]:
     """The parts of a clip in which something is heard, in order, without overlap.
 
     Parts are divided by pauses. One that is longer than ``most_seconds`` is cut at its quietest

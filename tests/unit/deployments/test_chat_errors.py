@@ -3,15 +3,17 @@
 import base64
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 from unittest.mock import Mock
 
 import httpx
 import pytest
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 from ray.serve.exceptions import BackPressureError
 
 from deployments.calls.answer_messages import TextPiece
 from deployments.calls.messages import Accepted, Refused
+from deployments.chat.body import ChatBody
 from deployments.stores.voice_store import StoredVoice
 from tests.unit.deployments.answering_stand_in import CODES, RATE, Front, tone, wav
 from tests.unit.deployments.chat_client import (
@@ -30,6 +32,11 @@ from tests.unit.deployments.stand_in import error_of
 @pytest.fixture
 def front(tmp_path: Path) -> Front:
     return Front(tmp_path / "store")
+
+
+def test_every_field_of_openai_s_is_known() -> None:
+    theirs = set(get_type_hints(CompletionCreateParamsBase)) | {"stream"}
+    assert theirs <= set(ChatBody.model_fields)
 
 
 async def test_a_model_without_an_ability_is_told_which(front: Front) -> None:
