@@ -24,7 +24,7 @@ from bench.checkpoints import make_checkpoints
 from bench.engines import end_children, prepare_environment
 from bench.figures import Measurement
 from bench.machine import describe, engine_threads
-from bench.plan import DTYPES, PROFILES, Profile, sessions
+from bench.plan import DTYPES, THOROUGHNESS, Thoroughness, sessions
 from bench.report import Run, to_json, to_text
 from bench.sessions import Runner, progress
 from bench.window import MeasurementError
@@ -35,17 +35,17 @@ _INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures, prints the tables and writes the JSON; returns the exit status."""
     options = _parser().parse_args(arguments)
-    profile = PROFILES[options.profile]
+    thoroughness = THOROUGHNESS[options.profile]
     if options.dtype:
-        profile = replace(profile, dtypes=tuple(dict.fromkeys(options.dtype)))
+        thoroughness = replace(thoroughness, dtypes=tuple(dict.fromkeys(options.dtype)))
     if options.rows:
-        profile = replace(profile, rows=tuple(sorted(set(options.rows))))
+        thoroughness = replace(thoroughness, rows=tuple(sorted(set(options.rows))))
     prepare_environment()
     # The start of an engine blocks the event loop, and vLLM drops a KeyboardInterrupt then.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     try:
-        run = measure_all(profile)
+        run = measure_all(thoroughness)
     except MeasurementError as error:
         progress(f"failed: {error}")
         return 1
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.engine", description=__doc__)
-    parser.add_argument("--profile", choices=PROFILES, default="full")
+    parser.add_argument("--profile", choices=THOROUGHNESS, default="full")
     parser.add_argument("--dtype", nargs="+", choices=DTYPES, help="instead of the profile's")
     parser.add_argument(
         "--rows", nargs="+", type=_positive, help="rows in flight, instead of the profile's"
@@ -84,8 +84,8 @@ def _interrupt(*_: object) -> None:
     raise SystemExit(_INTERRUPTED)
 
 
-def measure_all(profile: Profile, device: str = "cpu") -> Run:
-    """Measures every session of a profile.
+def measure_all(thoroughness: Thoroughness, device: str = "cpu") -> Run:
+    """Measures every session.
 
     Args:
         device: of plain PyTorch; vLLM finds its own.
@@ -93,18 +93,18 @@ def measure_all(profile: Profile, device: str = "cpu") -> Run:
     Raises:
         MeasurementError: a figure would not show what it should.
     """
-    return asyncio.run(_run(profile, device))
+    return asyncio.run(_run(thoroughness, device))
 
 
-async def _run(profile: Profile, device: str) -> Run:
+async def _run(thoroughness: Thoroughness, device: str) -> Run:
     begun, threads = time.monotonic(), engine_threads()
     machine = describe()
-    plan = list(sessions(profile))
+    plan = list(sessions(thoroughness))
     measurements: list[Measurement] = []
     load: list[float] = []
     with tempfile.TemporaryDirectory(prefix="speechlm-bench-") as directory:
         checkpoints = make_checkpoints(Path(directory))
-        runner = Runner(profile, checkpoints, threads, device)
+        runner = Runner(thoroughness, checkpoints, threads, device)
         for index, session in enumerate(plan, start=1):
             progress(f"[{index}/{len(plan)}] {session.dtype}, {session.setup}")
             async with aclosing(runner.measure(session)) as measured:
@@ -114,7 +114,7 @@ async def _run(profile: Profile, device: str) -> Run:
             load.append(os.getloadavg()[0])
             gc.collect()  # engines are in reference cycles
     return Run(
-        profile=profile,
+        thoroughness=thoroughness,
         machine=machine,
         model=checkpoints.describe(),
         settings=runner.settings,

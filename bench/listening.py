@@ -34,18 +34,18 @@ WARM_UP = 2
 
 
 @dataclass(frozen=True)
-class Load:
-    """A number of streams at a time.
+class Heard:
+    """What was heard of a number of streams at a time.
 
     Attributes:
         streams: at a time; each begins when the service has answered another one.
         cfg_scale: guidance; 1 is off.
-        heard: every stream.
+        playbacks: of every stream.
     """
 
     streams: int
     cfg_scale: float
-    heard: tuple[Playback, ...]
+    playbacks: tuple[Playback, ...]
 
 
 def continuous(heard: Sequence[Playback], seconds: float) -> float:
@@ -68,20 +68,20 @@ def budget(heard: Sequence[Playback]) -> dict[str, float]:
     return spent | {"rest": statistics.median(rest)}
 
 
-def table(loads: Sequence[Load]) -> str:
+def table(loads: Sequence[Heard]) -> str:
     """All loads, times in milliseconds, as Markdown."""
-    steps = list(budget(loads[0].heard))
-    columns: list[tuple[str, Callable[[Load], str]]] = [
+    steps = list(budget(loads[0].playbacks))
+    columns: list[tuple[str, Callable[[Heard], str]]] = [
         ("streams", lambda load: str(load.streams)),
         ("guidance", lambda load: f"{load.cfg_scale:g}"),
-        *((step, lambda load, step=step: _ms(budget(load.heard)[step])) for step in steps),
+        *((step, lambda load, step=step: _ms(budget(load.playbacks)[step])) for step in steps),
         ("first audio p50", lambda load: _ms(percentile(_first(load), 0.5))),
         ("p95", lambda load: _ms(percentile(_first(load), 0.95))),
         ("RTF p50", lambda load: f"{percentile(_factors(load), 0.5):.2f}"),
         ("p95", lambda load: f"{percentile(_factors(load), 0.95):.2f}"),
-        ("longest standstill", lambda load: _ms(max(s.underrun for s in load.heard))),
-        ("C50", lambda load: f"{continuous(load.heard, 0.05):.0%}"),
-        ("C100", lambda load: f"{continuous(load.heard, 0.1):.0%}"),
+        ("longest standstill", lambda load: _ms(max(s.underrun for s in load.playbacks))),
+        ("C50", lambda load: f"{continuous(load.playbacks, 0.05):.0%}"),
+        ("C100", lambda load: f"{continuous(load.playbacks, 0.1):.0%}"),
     ]
     rows = [[name for name, _ in columns], ["---"] * len(columns)]
     rows += [[cell(load) for _, cell in columns] for load in loads]
@@ -92,15 +92,15 @@ def _ms(seconds: float) -> str:
     return f"{1000 * seconds:.0f}"
 
 
-def _first(load: Load) -> list[float]:
-    return [stream.first_audio for stream in load.heard]
+def _first(load: Heard) -> list[float]:
+    return [stream.first_audio for stream in load.playbacks]
 
 
-def _factors(load: Load) -> list[float]:
-    return [stream.real_time_factor for stream in load.heard]
+def _factors(load: Heard) -> list[float]:
+    return [stream.real_time_factor for stream in load.playbacks]
 
 
-async def measure(client: Client, card: Card, streams: int, count: int, scale: float) -> Load:
+async def measure(client: Client, card: Card, streams: int, count: int, scale: float) -> Heard:
     """Speaks ``count`` sentences, each once, ``streams`` at a time, in both voices in turn."""
     sentences = held_out("everyday")
     requests = iter(
@@ -109,14 +109,14 @@ async def measure(client: Client, card: Card, streams: int, count: int, scale: f
             for i, text in enumerate(sentences[i % len(sentences)] for i in range(count))
         ]
     )
-    heard: list[Playback] = []
+    playbacks: list[Playback] = []
 
     async def listen() -> None:
         for request in requests:
-            heard.append(await client.stream(request))
+            playbacks.append(await client.stream(request))
 
     await asyncio.gather(*(listen() for _ in range(streams)))
-    return Load(streams, scale, tuple(heard))
+    return Heard(streams, scale, tuple(playbacks))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -149,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _run(options: argparse.Namespace) -> list[Load]:
+async def _run(options: argparse.Namespace) -> list[Heard]:
     loads = []
     async with connect(options.url) as client:
         card = await client.card(options.model)
@@ -163,13 +163,13 @@ async def _run(options: argparse.Namespace) -> list[Load]:
     return loads
 
 
-def metrics(loads: Sequence[Load], model: str) -> str:
+def metrics(loads: Sequence[Heard], model: str) -> str:
     """What was heard, under the names of the service's own metrics, in Prometheus's format."""
     sink = PrometheusSink()
     with emit.using(sink, model=model):
         for load in loads:
             guided = str(load.cfg_scale > 1).lower()
-            for heard in load.heard:
+            for heard in load.playbacks:
                 _emit(heard, guided)
     return sink.text()
 
@@ -186,7 +186,7 @@ def _emit(heard: Playback, guided: str) -> None:
         emit.observe(d.AUDIO_GAP_SECONDS, gap, **labels)
 
 
-def _to_json(loads: Sequence[Load]) -> dict[str, Any]:
+def _to_json(loads: Sequence[Heard]) -> dict[str, Any]:
     return {"machine": describe(), "loads": [asdict(load) for load in loads]}
 
 

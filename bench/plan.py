@@ -1,10 +1,12 @@
-"""What is measured, in which order: variants, profiles, sessions. Pure data."""
+"""What is measured, in which order: variants, thoroughness, sessions. Pure data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+
+from bench.setting import Profile
 
 PROMPT_ROWS = 32
 SKIPPED_STEPS = 16  # of every request, before its steps count
@@ -49,7 +51,7 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class Profile:
+class Thoroughness:
     """How thorough a run is.
 
     Attributes:
@@ -70,9 +72,9 @@ class Profile:
     default_executor: bool = True
 
 
-PROFILES = {
-    "quick": Profile((1, 32, 128), ("float32",), 1, 3, 40, default_executor=False),
-    "full": Profile((1, 8, 32, 128, 256), DTYPES, 3, 2, 64),
+THOROUGHNESS: dict[Profile, Thoroughness] = {
+    "quick": Thoroughness((1, 32, 128), ("float32",), 1, 3, 40, default_executor=False),
+    "full": Thoroughness((1, 8, 32, 128, 256), DTYPES, 3, 2, 64),
 }
 
 
@@ -92,34 +94,34 @@ class Session:
     workloads: tuple[Workload, ...]
 
 
-def sessions(profile: Profile) -> Iterator[Session]:
+def sessions(thoroughness: Thoroughness) -> Iterator[Session]:
     """The sessions of a run in order.
 
     Every second cycle runs backwards, so that a slow drift of the machine does not favour
     one side.
     """
-    guided_rows = tuple(rows for rows in profile.rows if rows % 2 == 0)
+    guided_rows = tuple(rows for rows in thoroughness.rows if rows % 2 == 0)
     sequential = (
         Workload(Variant.SEQUENTIAL, 1),
         Workload(Variant.SEQUENTIAL_GUIDED, 2),
-        *_workloads(tuple(rows for rows in profile.rows if rows > 1), Variant.BATCHED),
+        *_workloads(tuple(rows for rows in thoroughness.rows if rows > 1), Variant.BATCHED),
     )
-    for dtype in profile.dtypes:
-        for cycle in range(profile.cycles):
+    for dtype in thoroughness.dtypes:
+        for cycle in range(thoroughness.cycles):
             parts = [
                 (Setup.SEQUENTIAL, sequential),
-                (Setup.STOCK, _workloads(profile.rows, Variant.STOCK)),
-                (Setup.SPEECH, _workloads(profile.rows, Variant.PLAIN, Variant.GUIDED)),
+                (Setup.STOCK, _workloads(thoroughness.rows, Variant.STOCK)),
+                (Setup.SPEECH, _workloads(thoroughness.rows, Variant.PLAIN, Variant.GUIDED)),
             ]
             for setup, workloads in parts[:: -1 if cycle % 2 else 1]:
-                yield Session(setup, dtype, cycle, profile.rounds, workloads)
+                yield Session(setup, dtype, cycle, thoroughness.rounds, workloads)
         singles = [(Setup.CLIENT_GUIDANCE, _workloads(guided_rows, Variant.CLIENT_GUIDED))]
-        if profile.default_executor:
-            workloads = _workloads(profile.rows, Variant.STOCK_DEFAULT)
+        if thoroughness.default_executor:
+            workloads = _workloads(thoroughness.rows, Variant.STOCK_DEFAULT)
             singles.append((Setup.STOCK_DEFAULT, workloads))
         for setup, workloads in singles:
             if workloads:
-                yield Session(setup, dtype, None, profile.single_rounds, workloads)
+                yield Session(setup, dtype, None, thoroughness.single_rounds, workloads)
 
 
 def _workloads(rows: tuple[int, ...], *variants: Variant) -> tuple[Workload, ...]:

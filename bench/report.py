@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bench.figures import Figure, Measurement, Spread, figures
-from bench.plan import Profile
-from bench.targets import Verdict, judge
+from bench.plan import Thoroughness
+from bench.targets import Judged, judge
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Run:
         seconds: duration of the run.
     """
 
-    profile: Profile
+    thoroughness: Thoroughness
     machine: dict[str, Any]
     model: dict[str, Any]
     settings: dict[str, dict[str, Any]]
@@ -34,16 +34,19 @@ class Run:
 
 def to_json(run: Run) -> dict[str, Any]:
     """Everything, figures and verdicts included; plain values."""
-    verdicts = judge(run.measurements)
+    judged = judge(run.measurements)
     return {
         "machine": run.machine,
         "model": run.model,
-        "profile": asdict(run.profile),
+        "profile": asdict(run.thoroughness),
         "settings": run.settings,
         "load_average": run.load,
         "seconds": run.seconds,
-        "targets_met": all(v.passed for v in verdicts if v.passed is not None),
-        "verdicts": [asdict(v) for v in verdicts],
+        "targets_met": all(j.passed for j in judged if j.passed is not None),
+        "verdicts": [
+            {"name": j.name, "ratio": asdict(j.ratio), "bound": j.bound, "passed": j.passed}
+            for j in judged
+        ],
         "figures": [asdict(f) for f in figures(run.measurements)],
         "measurements": [asdict(m) for m in run.measurements],
     }
@@ -53,7 +56,7 @@ def to_text(run: Run) -> str:
     """The figures and verdicts as plain-text tables."""
     blocks = [_heading(run)]
     summary = figures(run.measurements)
-    blocks.extend(_figures_table(dtype, summary) for dtype in run.profile.dtypes)
+    blocks.extend(_figures_table(dtype, summary) for dtype in run.thoroughness.dtypes)
     blocks.append(_verdicts_table(judge(run.measurements)))
     return "\n\n".join(blocks)
 
@@ -63,7 +66,7 @@ def _heading(run: Run) -> str:
     return (
         f"{machine['cpu']}, {machine['cores']} cores; vLLM {machine['vllm']}, torch "
         f"{machine['torch']}, Python {machine['python']}; commit {machine['commit']}\n"
-        f"{run.model['parameters'] / 1e6:.1f} M parameters, {run.profile.cycles} cycles in "
+        f"{run.model['parameters'] / 1e6:.1f} M parameters, {run.thoroughness.cycles} cycles in "
         f"{run.seconds / 60:.1f} min, load average {min(run.load):.1f} to {max(run.load):.1f}"
     )
 
@@ -94,18 +97,18 @@ def _figures_table(dtype: str, summary: Sequence[Figure]) -> str:
     return table(head, rows)
 
 
-def _verdicts_table(verdicts: Sequence[Verdict]) -> str:
+def _verdicts_table(judged: Sequence[Judged]) -> str:
     words = {True: "pass", False: "FAIL", None: ""}
     rows = [
         [
-            verdict.name,
-            verdict.ratio.dtype,
-            str(verdict.ratio.rows),
-            _spread(verdict.ratio.spread, 2),
-            verdict.bound,
-            words[verdict.passed],
+            each.name,
+            each.ratio.dtype,
+            str(each.ratio.rows),
+            _spread(each.ratio.spread, 2),
+            each.bound,
+            words[each.passed],
         ]
-        for verdict in verdicts
+        for each in judged
     ]
     return table(["ratio", "dtype", "rows", "median (low..high)", "target", ""], rows)
 

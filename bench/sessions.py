@@ -23,7 +23,15 @@ from bench.engines import (
 )
 from bench.figures import Measurement
 from bench.machine import cores
-from bench.plan import GUIDANCE_SCALE, SKIPPED_STEPS, Profile, Session, Setup, Variant, Workload
+from bench.plan import (
+    GUIDANCE_SCALE,
+    SKIPPED_STEPS,
+    Session,
+    Setup,
+    Thoroughness,
+    Variant,
+    Workload,
+)
 from bench.window import MeasurementError, Trajectory, Window, decode_window
 
 _WARM_UP_FRAMES = 4
@@ -39,7 +47,7 @@ class Runner:
         settings: per setup and dtype, what vLLM made of the settings.
     """
 
-    profile: Profile
+    thoroughness: Thoroughness
     checkpoints: Checkpoints
     threads: int
     device: str = "cpu"
@@ -78,15 +86,15 @@ class Runner:
         if setup is Setup.CLIENT_GUIDANCE:
             skipped, counted = client_guidance.SKIPPED_FRAMES, client_guidance.FRAMES
             return skipped + counted, skipped, skipped + counted, counted // 2
-        frames = SKIPPED_STEPS + self.profile.steps
+        frames = SKIPPED_STEPS + self.thoroughness.steps
         # Row 1 opens audio, so row 1 + frames is the last before the tail.
-        return frames, SKIPPED_STEPS, 1 + frames, self.profile.steps // 4
+        return frames, SKIPPED_STEPS, 1 + frames, self.thoroughness.steps // 4
 
     @contextmanager
     def _clients(self, session: Session) -> Iterator[Callable[[Variant], Client]]:
         """The clients of a started setup."""
         spec, setup = self.checkpoints.spec, session.setup
-        settings = EngineSettings(session.dtype, max(self.profile.rows), self.threads)
+        settings = EngineSettings(session.dtype, max(self.thoroughness.rows), self.threads)
         if setup is Setup.SPEECH:
             with speech_engine(self.checkpoints.speech, settings) as speech:
                 self._note(session, speech._engine.vllm_config)
@@ -120,7 +128,7 @@ class Runner:
         from bench.sequential import SequentialModel
 
         model = SequentialModel(self.checkpoints.speech, session.dtype, self.device)
-        spec, frames = self.checkpoints.spec, SKIPPED_STEPS + self.profile.steps
+        spec, frames = self.checkpoints.spec, SKIPPED_STEPS + self.thoroughness.steps
         clocks, threads_before = Clocks(), torch.get_num_threads()
         try:
             for turn, workload in itertools.product(range(session.rounds), session.workloads):

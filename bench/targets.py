@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.figures import Measurement, Quantity, Ratio, ratio
+from bench.findings import Verdict
 from bench.plan import Variant
 
 
@@ -28,23 +29,10 @@ class Comparison:
     at_least: float | None = None
     target_rows: tuple[int, ...] | None = None
 
-    @property
-    def has_target(self) -> bool:
-        """Whether it should keep a bound."""
-        return self.at_most is not None or self.at_least is not None
-
-    @property
-    def bound(self) -> str:
-        """The target in words."""
-        if self.at_most is not None:
-            return f"at most {self.at_most:g}"
-        return "none" if self.at_least is None else f"at least {self.at_least:g}"
-
-    def keeps_target(self, value: float) -> bool:
-        """Whether ``value`` is within the bound."""
-        return (self.at_most is None or value <= self.at_most) and (
-            self.at_least is None or value >= self.at_least
-        )
+    def has_target(self, rows: int) -> bool:
+        """Whether it should keep a bound at so many rows."""
+        bound = self.at_most is not None or self.at_least is not None
+        return bound and (self.target_rows is None or rows in self.target_rows)
 
 
 COMPARISONS = (
@@ -98,25 +86,33 @@ COMPARISONS = (
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judged:
     """What a comparison gave at one number of rows.
 
     Attributes:
-        bound: the target in words, ``none`` where none applies.
-        passed: of the median; None where no target applies.
+        verdict: of the median; None where no target applies.
     """
 
     name: str
     ratio: Ratio
-    bound: str
-    passed: bool | None
+    verdict: Verdict | None
+
+    @property
+    def bound(self) -> str:
+        """The target in words, ``none`` where none applies."""
+        return "none" if self.verdict is None else self.verdict.target
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the median keeps the target; None where none applies."""
+        return None if self.verdict is None else self.verdict.met
 
 
 def judge(
     measurements: Sequence[Measurement], comparisons: Sequence[Comparison] = COMPARISONS
-) -> list[Verdict]:
+) -> list[Judged]:
     """Every comparison that was measured, at all dtypes and rows."""
-    verdicts = []
+    judged = []
     for comparison in comparisons:
         found = {(m.dtype, m.rows): None for m in measurements if m.variant is comparison.numerator}
         for dtype, rows in found:
@@ -128,13 +124,13 @@ def judge(
                 (comparison.denominator, comparison.denominator_rows or rows),
             )
             if result is not None:
-                verdicts.append(_verdict(comparison, result))
-    return verdicts
+                judged.append(Judged(comparison.name, result, _verdict(comparison, result)))
+    return judged
 
 
-def _verdict(comparison: Comparison, result: Ratio) -> Verdict:
-    rows = comparison.target_rows
-    if not comparison.has_target or (rows is not None and result.rows not in rows):
-        return Verdict(comparison.name, result, "none", None)
-    passed = comparison.keeps_target(result.spread.median)
-    return Verdict(comparison.name, result, comparison.bound, passed)
+def _verdict(comparison: Comparison, result: Ratio) -> Verdict | None:
+    if not comparison.has_target(result.rows):
+        return None
+    name = f"{comparison.name}, {result.rows} rows, {result.dtype}"
+    median = result.spread.median
+    return Verdict(name, median, comparison.at_most, comparison.at_least)

@@ -15,12 +15,12 @@ from bench.devices import Peak, peak_of
 from bench.document import About
 from bench.engine import measure_all
 from bench.figures import Figure, figures
-from bench.findings import Chart, Findings, Row, Table, Verdict
+from bench.findings import Chart, Findings, Row, Table
 from bench.machine import engine_threads
-from bench.plan import PROFILES, PROMPT_ROWS, SKIPPED_STEPS, Variant
+from bench.plan import PROMPT_ROWS, SKIPPED_STEPS, THOROUGHNESS, Variant
 from bench.report import Run, to_json
 from bench.setting import Setting
-from bench.targets import COMPARISONS, judge
+from bench.targets import judge
 from engine_adapter.checkpoint import CONFIG_FILE
 from engine_adapter.families import FAMILIES
 
@@ -77,12 +77,12 @@ in the codec heads; contexts are {context:.0f} rows on average. Peak of this mac
 
 def measure(setting: Setting) -> Findings:
     """All variants, the device's peaks, and what the one says of the other."""
-    run = measure_all(PROFILES[setting.profile], setting.device)
+    run = measure_all(THOROUGHNESS[setting.profile], setting.device)
     config = _config()
     peaks = {}
     before = torch.get_num_threads()
     torch.set_num_threads(engine_threads())
-    for dtype in run.profile.dtypes:
+    for dtype in run.thoroughness.dtypes:
         peaks[dtype] = peak_of(setting.device, getattr(torch, dtype))
     torch.set_num_threads(before)
     return findings(run, config, peaks)
@@ -101,19 +101,18 @@ def _config() -> dict[str, object]:
 def findings(run: Run, config: dict[str, object], peaks: dict[str, Peak]) -> Findings:
     """The tables, the verdicts, and how far the steps are from what the device can do."""
     summary = figures(run.measurements)
-    verdicts = judge(run.measurements)
-    targets = {comparison.name: comparison for comparison in COMPARISONS}
+    judged = judge(run.measurements)
     ratios: list[Row] = [
         {
-            "ratio": v.name,
-            "dtype": v.ratio.dtype,
-            "rows": v.ratio.rows,
-            "median": v.ratio.spread.median,
-            "lowest": v.ratio.spread.low,
-            "highest": v.ratio.spread.high,
-            "target": v.bound,
+            "ratio": j.name,
+            "dtype": j.ratio.dtype,
+            "rows": j.ratio.rows,
+            "median": j.ratio.spread.median,
+            "lowest": j.ratio.spread.low,
+            "highest": j.ratio.spread.high,
+            "target": j.bound,
         }
-        for v in verdicts
+        for j in judged
     ]
     return Findings(
         [
@@ -127,20 +126,11 @@ def findings(run: Run, config: dict[str, object], peaks: dict[str, Peak]) -> Fin
             ),
             Table("Ratios", ratios),
             *(
-                _use(summary, dtype, config, peak, run.profile.steps)
+                _use(summary, dtype, config, peak, run.thoroughness.steps)
                 for dtype, peak in peaks.items()
             ),
         ],
-        [
-            Verdict(
-                f"{v.name}, {v.ratio.rows} rows, {v.ratio.dtype}",
-                v.ratio.spread.median,
-                targets[v.name].at_most,
-                targets[v.name].at_least,
-            )
-            for v in verdicts
-            if v.passed is not None
-        ],
+        [j.verdict for j in judged if j.verdict is not None],
         to_json(run) | {"peaks": {dtype: asdict(peak) for dtype, peak in peaks.items()}},
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.listening import Load, budget, continuous, metrics, percentile, table
+from bench.listening import Heard, budget, continuous, metrics, percentile, table
 from demo_voice.client import server_timing
 from demo_voice.figures import Playback
 
@@ -41,7 +41,7 @@ def test_the_header_of_the_service() -> None:
 
 
 def test_the_table() -> None:
-    lines = table([Load(4, 1.5, (heard(0.3, 0.07), heard(0.3, 0.0)))]).splitlines()
+    lines = table([Heard(4, 1.5, (heard(0.3, 0.07), heard(0.3, 0.0)))]).splitlines()
     assert lines[0].startswith(
         "| streams | guidance | accept | prefill | frames | vocoder | rest |"
     )
@@ -52,7 +52,7 @@ def test_the_table() -> None:
 
 def test_the_metrics_have_the_names_and_buckets_of_the_service() -> None:
     streams = tuple(heard(0.3, late) for late in (-0.2, 0.02, 0.07, 0.2))
-    text = metrics([Load(4, 1.5, streams)], "demo").splitlines()
+    text = metrics([Heard(4, 1.5, streams)], "demo").splitlines()
     series = dict(line.rsplit(" ", 1) for line in text if not line.startswith("#"))
     rest = 'model="demo",task="speech"}'
     assert series['speechlm_audio_seconds_total{guided="true",' + rest] == "8.0"

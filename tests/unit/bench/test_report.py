@@ -5,9 +5,9 @@ import json
 import pytest
 
 from bench.figures import Measurement
-from bench.plan import Profile, Variant
+from bench.plan import Thoroughness, Variant
 from bench.report import Run, table, to_json, to_text
-from bench.targets import Verdict, judge
+from bench.targets import Judged, judge
 
 
 def measured(variant: Variant, rows: int, step_ms: float, cycle: int | None = 0) -> Measurement:
@@ -29,9 +29,9 @@ MEASUREMENTS = [
 ]
 
 
-def found(name: str, rows: int) -> Verdict:
-    (verdict,) = (v for v in judge(MEASUREMENTS) if v.name == name and v.ratio.rows == rows)
-    return verdict
+def found(name: str, rows: int) -> Judged:
+    (judged,) = (j for j in judge(MEASUREMENTS) if j.name == name and j.ratio.rows == rows)
+    return judged
 
 
 @pytest.mark.parametrize(
@@ -46,21 +46,21 @@ def found(name: str, rows: int) -> Verdict:
     ],
 )
 def test_verdicts(name: str, rows: int, value: float, passed: bool | None) -> None:
-    verdict = found(name, rows)
-    assert verdict.ratio.spread.median == pytest.approx(value)
-    assert verdict.passed is passed
-    assert (verdict.bound == "none") == (passed is None)
+    judged = found(name, rows)
+    assert judged.ratio.spread.median == pytest.approx(value)
+    assert judged.passed is passed
+    assert (judged.bound == "none") == (passed is None)
 
 
 def test_no_verdict_without_both_sides() -> None:
-    names = {(v.name, v.ratio.rows) for v in judge(MEASUREMENTS)}
+    names = {(j.name, j.ratio.rows) for j in judge(MEASUREMENTS)}
     assert ("guided / client-side guided frames per second", 128) not in names
     assert judge([]) == []
 
 
 def run(measurements: list[Measurement]) -> Run:
     return Run(
-        profile=Profile((32, 128), ("float32",), 1, 1, 64),
+        thoroughness=Thoroughness((32, 128), ("float32",), 1, 1, 64),
         machine={
             "cpu": "a processor",
             "cores": 2,
