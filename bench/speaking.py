@@ -13,8 +13,9 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from demo_voice.client import PCM_RATE, server_timing
+from demo_voice.client import PCM_RATE, played
 from demo_voice.figures import Playback
+from deployments.client import authorization
 
 _REFUSED = 429
 _SILENT = 0.003  # root mean square, of full scale
@@ -60,7 +61,6 @@ class Speaker:
         number, self._numbers = self._numbers, self._numbers + 1
         body = self._body(text, number, cfg_scale) | {"response_format": "pcm", "stream": True}
         start = time.perf_counter()
-        arrivals, pieces = [], []
         try:
             async with self._http.stream("POST", "/v1/audio/speech", json=body) as answer:
                 if answer.status_code == _REFUSED:
@@ -68,17 +68,13 @@ class Speaker:
                 if answer.is_error:
                     reason = (await answer.aread()).decode(errors="replace")[:200]
                     return Answer(text, start - began, error=f"{answer.status_code}: {reason}")
-                spent = server_timing(answer.headers["server-timing"])
-                async for piece in answer.aiter_raw():
-                    arrivals.append(time.perf_counter() - start)
-                    pieces.append(piece)
+                playback, audio = await played(answer, start)
         except httpx.HTTPError as error:
             return Answer(text, start - began, error=f"{type(error).__name__}: {error}")
-        pcm = np.frombuffer(b"".join(pieces), "<i2").astype(np.int16)
-        seconds = tuple(len(piece) / 2 / PCM_RATE for piece in pieces)
+        pcm = np.frombuffer(audio, "<i2").astype(np.int16)
         if fault := audio_fault(text, pcm):
             return Answer(text, start - began, error=fault)
-        return Answer(text, start - began, Playback(tuple(arrivals), seconds, spent), pcm)
+        return Answer(text, start - began, playback, pcm)
 
     async def frames_per_second(self, text: str) -> float:
         """Of the model's audio: what the service counts for a text, over what is heard."""
@@ -111,9 +107,15 @@ def audio_fault(text: str, pcm: NDArray[np.int16]) -> str | None:
 
 @asynccontextmanager
 async def speaker(url: str) -> AsyncIterator[Speaker]:
-    """A client of the first model that the service at ``url`` lists."""
+    """A client of the first model that the service at ``url`` lists.
+
+    Raises:
+        CommandError: what the environment has can be no key.
+    """
     limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(base_url=url, timeout=_TIMEOUT, limits=limits) as http:
+    async with httpx.AsyncClient(
+        base_url=url, timeout=_TIMEOUT, limits=limits, headers=authorization()
+    ) as http:
         answer = await http.get("/v1/models")
         answer.raise_for_status()
         card = answer.json()["data"][0]

@@ -82,17 +82,12 @@ class Client:
     async def stream(self, request: Request) -> Playback:
         """When the pieces of a streamed answer arrived."""
         body = request.body(response_format="pcm", stream=True)
-        arrivals, pieces = [], []
         began = time.perf_counter()
         async with self._http.stream("POST", "/v1/audio/speech", json=body) as answer:
             if answer.is_error:
                 await answer.aread()
-            checked(answer)
-            spent = server_timing(answer.headers["server-timing"])
-            async for piece in answer.aiter_raw():
-                arrivals.append(time.perf_counter() - began)
-                pieces.append(len(piece) / _BYTES_PER_SECOND)
-        return Playback(tuple(arrivals), tuple(pieces), spent)
+            playback, _ = await played(checked(answer), began)
+        return playback
 
     async def streams(self, requests: list[Request]) -> list[Playback]:
         """All at once."""
@@ -111,6 +106,21 @@ async def connect(url: str) -> AsyncIterator[Client]:
             base_url=url, timeout=TIMEOUT, headers=authorization()
         ) as http:
             yield Client(http)
+
+
+async def played(answer: httpx.Response, began: float) -> tuple[Playback, bytes]:
+    """When the pieces of a streamed answer in ``pcm`` arrive, and its audio.
+
+    Args:
+        began: when it was asked for, by ``time.perf_counter``.
+    """
+    spent = server_timing(answer.headers["server-timing"])
+    arrivals, pieces = [], []
+    async for piece in answer.aiter_raw():
+        arrivals.append(time.perf_counter() - began)
+        pieces.append(piece)
+    seconds = tuple(len(piece) / _BYTES_PER_SECOND for piece in pieces)
+    return Playback(tuple(arrivals), seconds, spent), b"".join(pieces)
 
 
 def server_timing(header: str) -> dict[str, float]:

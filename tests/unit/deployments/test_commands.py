@@ -5,17 +5,21 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+import httpx
 import pytest
 import uvicorn
 
+from bench.speaking import Answer, speaker
 from demo_voice import judging
-from demo_voice.client import connect
+from demo_voice.client import Request, connect
+from demo_voice.figures import Playback
 from deployments.audio.formats import AudioFormat
 from deployments.cli import main
 from deployments.commands import CommandError, eval
@@ -69,6 +73,27 @@ def test_commands_send_the_key_of_the_environment(
         assert main(["say", "Hello.", "-o", str(output), "--url", url]) == 0
         assert capsys.readouterr().out == f"{output}: seed 7, finished by stop\n"
         assert output.stat().st_size > 100
+
+
+def test_measurements_send_the_key_of_the_environment(
+    service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def speak() -> Answer:
+        async with speaker(service) as client:
+            return await client.speak("Hi", None, began=time.perf_counter())
+
+    async def stream() -> Playback:
+        async with connect(service) as client:
+            return await client.stream(Request("demo", CARD.voices[0], "Hello.", 1.0, seed=1))
+
+    monkeypatch.delenv("SPEECHLM_API_KEY", raising=False)
+    with pytest.raises(httpx.HTTPStatusError, match="401"):
+        asyncio.run(speak())
+    monkeypatch.setenv("SPEECHLM_API_KEY", KEY)
+    answer = asyncio.run(speak())
+    assert answer.error is None
+    assert answer.playback is not None
+    assert answer.playback.audio_seconds == asyncio.run(stream()).audio_seconds == 0.05
 
 
 @pytest.mark.parametrize("key", ["bad \N{LATIN SMALL LETTER U WITH DIAERESIS}", "a b", "a\nb"])
