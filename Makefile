@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test chaos lint types fast format bench demo-voice evaluate lock clean
+.PHONY: help setup serve test chaos lint types fast format bench demo-voice evaluate generated lock clean
 
 run := .venv/bin/
 fast := not engine and not serve and not chaos
@@ -51,6 +51,13 @@ evaluate: ## measure the demonstration voice of a running service (args=--url UR
 	@requirements/setup demo-voice
 	@requirements/debian
 	$(run)python -m demo_voice evaluate $(args)
+
+generated: setup ## the generated files: chart schema and dashboards, metrics page, licences
+	@requirements/setup kubernetes
+	@requirements/setup demo-voice
+	$(run)python -m k8s.builder
+	$(run)python -m deployments.metrics.page > docs/metrics.md
+	$(run)python requirements/licences
 
 lock: setup ## choose the pins anew from pyproject.toml (args=--upgrade: newer releases)
 	requirements/lock $(args)
