@@ -19,6 +19,10 @@
 {{- else if not (hasPrefix "/data/" (dig "usage_file" "/data/" .Values.guards)) -}}
 {{- fail "guards.usage_file: only what is in /data is kept" -}}
 {{- end -}}
+{{- $audit := dig "audit" "path" "" .Values.guards | default "" -}}
+{{- if and $audit (not (hasPrefix "/tmp/" $audit)) (not (and .Values.data.enabled (hasPrefix "/data/" $audit))) -}}
+{{- fail "guards.audit.path: front ends can write only in /data (with data.enabled) and /tmp" -}}
+{{- end -}}
 {{- $chart := dict "ingress_replicas" (mul $front.replicas $front.processes) -}}
 {{- $_ := set $chart "front_end_resource" "front_end" -}}
 {{- $_ := set $chart "store" (.Values.data.enabled | ternary "/data/store.sqlite3" "/tmp/store.sqlite3") -}}
@@ -28,6 +32,9 @@
 {{- $_ := set $guards "usage_file" "/data/usage.sqlite3" -}}
 {{- end -}}
 {{- if .Values.apiKeys.existingSecret -}}
+{{- if dig "keys_file" "" .Values.guards -}}
+{{- fail "guards.keys_file: the chart sets it; see apiKeys" -}}
+{{- end -}}
 {{- $_ := set $guards "keys_file" "/etc/speechlm/keys/keys.yaml" -}}
 {{- end -}}
 proxy_location: EveryNode

@@ -323,6 +323,12 @@ def test_a_replica_that_fills_its_pod_fits(resources: dict[str, Any]) -> None:
         ({"data": {"enabled": False}, "frontEnds": {"replicas": 2}}, "service.max_voices"),
         ({"data": {"enabled": False}, "guards": {"usage_file": "/tmp/u"}}, "guards.usage_file"),
         ({"guards": {"usage_file": "/tmp/usage.sqlite3"}}, "guards.usage_file"),
+        ({"guards": {"keys_file": "/data/keys.yaml"}}, "guards.keys_file: the chart sets it"),
+        ({"guards": {"audit": {"path": "/var/log/audit.jsonl"}}}, "guards.audit.path: front ends"),
+        (
+            {"data": {"enabled": False}, "guards": {"audit": {"path": "/data/audit.jsonl"}}},
+            "guards.audit.path: front ends",
+        ),
         ({"modelVolume": {"type": "persistentVolumeClaim"}}, "modelVolume.claimName"),
         ({"modelVolume": {"type": "floppy"}}, "modelVolume"),
         ({"gcsFaultTolerance": {"enabled": True}}, "gcsFaultTolerance.redisAddress"),
@@ -350,6 +356,24 @@ def test_a_replica_that_fills_its_pod_fits(resources: dict[str, Any]) -> None:
 def test_a_wrong_value_is_an_error_that_names_it(wrong: Values, says: str) -> None:
     with pytest.raises(helm.HelmError, match=says.replace(".", r"[./]?.*")):
         render(profile("cpu") | wrong)
+
+
+@pytest.mark.parametrize(
+    ("data", "path"),
+    [(True, "/data/audit.jsonl"), (True, "/tmp/audit.jsonl"), (False, "/tmp/audit.jsonl")],
+)
+def test_the_audit_log_may_be_where_front_ends_write(data: bool, path: str) -> None:
+    values = {"data": {"enabled": data}, "guards": {"audit": {"path": path}}}
+    assert of_kind(render(profile("cpu") | values), "RayService")
+
+
+@pytest.mark.parametrize("guards", [{"keys_file": None, "audit": {"path": None}}, {"audit": {}}])
+def test_what_is_null_counts_as_not_given(guards: Values) -> None:
+    (service,) = of_kind(render(profile("cpu") | {"guards": guards}), "RayService")
+    (application,) = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
+    settings = Settings.model_validate(application["args"]).guards
+    assert settings.keys_file == "/etc/speechlm/keys/keys.yaml"
+    assert settings.audit.path is None
 
 
 def test_an_open_service_needs_no_keys_but_has_to_be_said() -> None:

@@ -320,6 +320,15 @@ def test_ports_of_the_network_policy_are_those_of_the_pods() -> None:
         assert named <= {port["name"] for port in pod["containers"][0]["ports"]}
 
 
+@every_profile
+def test_ray_s_metrics_are_where_prometheus_looks_for_them(name: str) -> None:
+    cluster = ray_service(profile(name))["rayClusterConfig"]
+    for group in [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]:
+        (container,) = group["template"]["spec"]["containers"]
+        ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
+        assert group["rayStartParams"]["metrics-export-port"] == ports["metrics"]
+
+
 def test_without_clients_the_network_policy_lets_no_client_in() -> None:
     def rules(clients: list[Object]) -> list[Object]:
         values = profile("cpu") | {"networkPolicy": {"clients": clients}}
