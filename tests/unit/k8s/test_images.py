@@ -77,13 +77,54 @@ def test_only_the_last_stage_is_shipped_and_it_has_what_runs(path: Path) -> None
     assert "/opt/venv/bin/ray" in linked
 
 
+def copied(path: Path) -> list[str]:
+    """What it takes from the folder of the project."""
+    return [
+        source
+        for word, rest in instructions(path)
+        if word == "COPY" and not rest.startswith("--from")
+        for source in rest.split()[:-1]
+    ]
+
+
 @every_image
 def test_what_it_copies_exists(path: Path) -> None:
-    for word, rest in instructions(path):
-        if word == "COPY" and not rest.startswith("--from"):
-            *sources, _ = rest.split()
-            for source in sources:
-                assert (ROOT / source).exists(), source
+    for source in copied(path):
+        assert (ROOT / source).exists(), source
+
+
+def let_through(path: str) -> bool:
+    """Whether Docker sends it to the builder: the last pattern decides that has it, or a folder
+    around it."""
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    sent = True
+    for pattern in (line for line in lines if line and not line.startswith("#")):
+        expression = re.escape(pattern.removeprefix("!"))
+        expression = expression.replace(r"\*\*/", "(?:.*/)?").replace(r"\*", "[^/]*")
+        if re.match(rf"{expression}(?:/|$)", path):
+            sent = pattern.startswith("!")
+    return sent
+
+
+@every_image
+def test_docker_sends_what_it_copies(path: Path) -> None:
+    for source in copied(path):
+        assert let_through(source), source
+        for file in (ROOT / source).rglob("*.py"):
+            assert let_through(str(file.relative_to(ROOT))), file
+
+
+def test_docker_sends_nothing_else() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    sent = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    assert sent <= {source for path in IMAGES for source in copied(path)}
+    for path in (
+        *(".git/config", ".venv/bin/python", ".cache/model", ".data/store.sqlite3"),
+        *("keys.yaml", "usage.sqlite3", "audit-0.jsonl", "requirements/lock", "tests/conftest.py"),
+        *("demo_voice/work/shard", "deployments/__pycache__/cli.pyc"),
+        "deployments/text/__pycache__/dates.pyc",
+    ):
+        assert not let_through(path), path
 
 
 def imported(package: str) -> Iterator[tuple[str, str]]:
@@ -103,15 +144,9 @@ def imported(package: str) -> Iterator[tuple[str, str]]:
 @every_image
 def test_it_has_every_package_of_ours_that_its_packages_import(path: Path) -> None:
     """The commands among them: what is imported late fails as late."""
-    copied = {
-        source
-        for word, rest in instructions(path)
-        if word == "COPY" and not rest.startswith("--from")
-        for source in rest.split()[:-1]
-        if source in PACKAGES
-    }
-    assert "deployments" in copied
-    missing = {each for package in copied for each in imported(package) if each[1] not in copied}
+    ours = PACKAGES.intersection(copied(path))
+    assert "deployments" in ours
+    missing = {each for package in ours for each in imported(package) if each[1] not in ours}
     assert missing == set()
 
 
