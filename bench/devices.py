@@ -103,8 +103,3 @@ def peak_of(device: str, dtype: torch.dtype) -> Peak:
 def data_sheet(name: str) -> Device | None:
     """The GPU of that name as the driver writes it, e.g. ``NVIDIA H200``."""
     return next((d for d in DEVICES if d.name.split()[0] in name.split()), None)
-
-
-def name_of(device: str) -> str | None:
-    """Of a GPU; None for CPUs."""
-    return torch.cuda.get_device_name() if device == "cuda" else None

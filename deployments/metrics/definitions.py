@@ -396,8 +396,3 @@ BUILD_INFO = Gauge(
 DEFINITIONS: tuple[Metric, ...] = tuple(
     value for value in list(vars().values()) if isinstance(value, Metric)
 )
-
-
-def exported_names() -> frozenset[str]:
-    """All series that Prometheus may see of them."""
-    return frozenset(name for metric in DEFINITIONS for name in metric.exported)

@@ -12,7 +12,6 @@ _MONTHS = words(
 )
 _WEEKDAYS = words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 _FULL_NAMES = {name[:3]: name for name in _MONTHS + _WEEKDAYS}
-_MONTH_NUMBERS = {name: number for number, name in enumerate(_MONTHS, 1)}
 
 _MONTH_SHORT = r"(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\b\.?"
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|{_MONTH_SHORT})"

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from deployments.metrics.definitions import DEFINITIONS, exported_names
+from deployments.metrics.definitions import DEFINITIONS
 from deployments.metrics.kinds import SERVE_LABELS, Histogram
 from k8s.builder.__main__ import generated
+from tests.exported import EXPORTED
 from tests.promql import asked, filled_in
 from tests.unit.k8s.chart import CHART, ROOT, of_kind, profile, render
 
@@ -186,4 +187,4 @@ def test_what_rules_watch_is_not_lost() -> None:
     """No alert on a metric that was removed: its series would never come."""
     watched = {s for rule in rules() for s, _ in asked(rule["expr"]).selected}
     recorded = {rule["record"] for rule in rules() if "record" in rule}
-    assert watched <= exported_names() | recorded | RAYS_OWN.keys()
+    assert watched <= EXPORTED | recorded | RAYS_OWN.keys()

@@ -5,9 +5,10 @@ import re
 import pytest
 
 from deployments.metrics import emit
-from deployments.metrics.definitions import DEFINITIONS, exported_names
+from deployments.metrics.definitions import DEFINITIONS
 from deployments.metrics.kinds import SERVE_LABELS, Counter, Gauge, Histogram, Metric
 from deployments.metrics.sinks import PrometheusSink
+from tests.exported import EXPORTED
 
 UNITS = {"seconds": "_seconds", "bytes": "_bytes", "ratio": "_(ratio|factor)", "info": "_info"}
 
@@ -55,5 +56,5 @@ def test_every_metric_can_be_exported_under_the_names_it_states() -> None:
                 assert isinstance(metric, Gauge)
                 emit.put(metric, 1, **labels)
     found = set(re.findall(r"^(speechlm\w+)", sink.text(), re.M))
-    stated = {name.removeprefix("ray_") for name in exported_names()}
+    stated = {name.removeprefix("ray_") for name in EXPORTED}
     assert {name for name in found if not name.endswith("_created")} == stated
