@@ -203,7 +203,8 @@ def everything_set() -> dict[str, Any]:
         },
         "vocoder": {"gpus": 0.5, "gpu_memory_utilization": 0.1},
     }
-    other = {"id": "other", "path": "/models/other", "replicas": 3}
+    gpus = {name: model[name] for name in ("engine", "vocoder")}
+    other = {"id": "other", "path": "/models/other", "replicas": 3, **gpus}
     service = {"max_upload_bytes": 26_214_400, "max_answers": 10_000_000, "drain_seconds": 90.5}
     guards = {
         "open": True,
