@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Returns:
-        The exit code: 0, or 1 with a message on standard error.
+        The exit code: 0; 1 with a message on standard error; 130, as of shells, after Ctrl-C.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -40,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         tell(error)
         return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     return code
 
 

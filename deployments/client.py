@@ -13,6 +13,8 @@ from deployments.commands import CommandError
 
 KEY_VARIABLE = "SPEECHLM_API_KEY"
 
+# What httpx says where a machine is there and no service.
+_REFUSED = ("Connection refused", "All connection attempts failed")
 # Generation may take long; whether something listens is known at once.
 TIMEOUT = httpx.Timeout(None, connect=5)
 
@@ -41,6 +43,8 @@ def failures_told(url: str) -> Iterator[None]:
     try:
         yield
     except httpx.ConnectError as error:
+        if not any(words in str(error) for words in _REFUSED):
+            raise CommandError(f"cannot connect to {url}: {error}") from error
         raise CommandError(f"nothing listens at {url}; start it with: speechlm serve") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise CommandError(f"{url}: {error or type(error).__name__}") from error

@@ -58,10 +58,9 @@ def running(config: ServeDeploySchema, directory: Path) -> Iterator[str]:
         The base URL.
 
     Raises:
-        StartError: the port is taken, or an application failed to start.
+        StartError: an application failed to start.
     """
     host, port = config.http_options.host, config.http_options.port
-    _require_free(host, port)
     _start_ray(directory, max(os.cpu_count() or 1, _cpus(config)))
     try:
         client = serve_start(
@@ -79,8 +78,14 @@ def running(config: ServeDeploySchema, directory: Path) -> Iterator[str]:
         ray.shutdown()
 
 
-def _require_free(host: str, port: int) -> None:
-    # Serve's proxy would only fail after the engine has loaded.
+def require_free(config: ServeDeploySchema) -> None:
+    """Looks whether its address can be listened at: Serve's proxy would only fail after the engine
+    has loaded.
+
+    Raises:
+        StartError: it is taken, or not this machine's.
+    """
+    host, port = config.http_options.host, config.http_options.port
     family = socket.AF_INET6 if _is_ipv6(host) else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+
+from engine_adapter.request import MAX_SEED
+from engine_adapter.sampling_defaults import MAX_COUNT, MAX_TEMPERATURE
+from engine_adapter.spec import MAX_CFG_SCALE
 
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 """Of everything that a client sends as JSON."""
@@ -18,6 +22,14 @@ def _integral(value: Any) -> Any:
 INTEGRAL = BeforeValidator(_integral)
 """Takes 7.0 for 7, which are the same number in JSON."""
 Whole = Annotated[int, INTEGRAL]
+
+
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED), INTEGRAL]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT), INTEGRAL]
+Scale = Annotated[float, Field(ge=1, le=MAX_CFG_SCALE)]
+Temperature = Annotated[float, Field(ge=0, le=MAX_TEMPERATURE)]
+Probability = Annotated[float, Field(gt=0, le=1)]
+"""What ``engine_adapter.request`` takes, so that a description can say so."""
 
 
 HALF_A_PAIR = "is not valid Unicode: it has half of a surrogate pair"

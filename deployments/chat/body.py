@@ -15,7 +15,19 @@ from pydantic import (
 
 from deployments.audio.formats import AudioFormat
 from deployments.speech.body import Voice, voice_id
-from deployments.validation import HALF_A_PAIR, INTEGRAL, STRICT, Encodable, Whole, encodable
+from deployments.validation import (
+    HALF_A_PAIR,
+    INTEGRAL,
+    STRICT,
+    Count,
+    Encodable,
+    Probability,
+    Scale,
+    Seed,
+    Temperature,
+    Whole,
+    encodable,
+)
 
 _MOST_MESSAGES = 1024
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
@@ -219,13 +231,13 @@ class ChatBody(BaseModel):
     audio: AudioOptions | None = None
     max_completion_tokens: Annotated[int, Field(ge=1), INTEGRAL] | None = None
     max_tokens: Annotated[int, Field(ge=1), INTEGRAL] | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    seed: Whole | None = None
+    temperature: Temperature | None = None
+    top_p: Probability | None = None
+    seed: Seed | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    cfg_scale: float | None = None
-    top_k: Whole | None = None
+    cfg_scale: Scale | None = None
+    top_k: Count | None = None
     n: Annotated[Literal[1] | None, _only(1)] = None
     tools: _NoList = None
     tool_choice: Annotated[Literal["none", "auto"] | None, _only("none", "auto")] = None

@@ -48,7 +48,8 @@ def _serve(options: argparse.Namespace, directory: Path) -> None:
         _override(config, options.host, options.port)
         warnings = _check_guards(config)
         cards = _find_models(config)
-    except (OSError, ValueError) as error:
+        local_service.require_free(config)
+    except (OSError, ValueError, local_service.StartError) as error:
         raise CommandError(str(error)) from error
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr, flush=True)

@@ -59,6 +59,7 @@ def create_app(catalog: Catalog, guards: Guards | None = None) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,  # what generated clients call it
     )
     guards.install(app, catalog.service)

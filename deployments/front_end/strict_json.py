@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from deployments.validation import HALF_A_PAIR, encodable
+
 
 class NotJson(ValueError):
     """It cannot be used as JSON; the message says why, without a subject."""
@@ -33,6 +35,8 @@ def parse(text: str | bytes) -> Any:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     whole = dict(pairs)
+    if not all(map(encodable, whole)):
+        raise NotJson(f"has a name that {HALF_A_PAIR}")
     if len(whole) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)

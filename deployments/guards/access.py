@@ -82,9 +82,10 @@ class Access:
         """
         if self._keys is None:
             if self._from_another_site(headers):
+                given = ", ".join(headers.getlist("origin"))
                 raise ApiError(
                     403,
-                    f"Origin: {headers['origin']!r:.200} is another site than this service; its "
+                    f"Origin: {given!r:.200} is another site than this service; its "
                     "scripts may not use it; guards.cors_origins lists the sites whose scripts may",
                     param="Origin",
                     code="wrong_origin",
@@ -105,24 +106,32 @@ class Access:
     def _from_another_site(self, headers: Headers) -> bool:
         # Any site that somebody visits can send requests to a service on the same machine, and
         # only the answers are kept from it (over a WebSocket, not even those).
-        origin = headers.get("origin")
-        if origin is None or "*" in self._origins or origin in self._origins:
+        if "*" in self._origins:
             return False
-        try:
-            return urlsplit(origin).netloc != headers.get("host")
-        except ValueError:  # no address at all
-            return True
+        foreign = set(headers.getlist("origin")) - self._origins
+        return any(_netloc(origin) != headers.get("host") for origin in foreign)
+
+
+def _netloc(origin: str) -> str | None:
+    """Host and port of a site; None: it is no address at all."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _key(headers: Headers, scope: Scope) -> str | None:
+    """
+    Raises:
+        ApiError: 400, there are several, so that it is not clear who calls.
+    """
     scheme, _, value = headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and value.strip():
-        return value.strip()
-    for protocol in scope.get("subprotocols", ()):
-        if protocol.startswith(_KEY_PROTOCOL):
-            key: str = protocol.removeprefix(_KEY_PROTOCOL)
-            return key
-    return None
+    bearer = [value.strip()] if scheme.lower() == "bearer" and value.strip() else []
+    offered: list[str] = scope.get("subprotocols", [])
+    keys = bearer + [p.removeprefix(_KEY_PROTOCOL) for p in offered if p.startswith(_KEY_PROTOCOL)]
+    if len(keys) > 1:
+        raise ApiError(400, "Authorization: several API keys are given", param="Authorization")
+    return keys[0] if keys else None
 
 
 def _offered(scope: Scope) -> list[str]:

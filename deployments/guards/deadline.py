@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import math
+import re
 from contextlib import ExitStack
 
 from starlette.datastructures import Headers
@@ -18,6 +18,7 @@ HEADER = "x-request-timeout"
 # without any of what follows here.
 _SERVES_OWN = ("x-request-disconnect-disabled", "x-request-timeout-seconds")
 _LONGEST_SECONDS = 86_400.0
+_NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class DeadlinePassed(Exception):
@@ -94,11 +95,7 @@ def _seconds(scope: Scope) -> float | None:
         return None
     if scope["type"] == "websocket":
         raise ApiError(400, f"{HEADER}: does not go with a WebSocket", param=HEADER)
-    try:
-        seconds = float(given)
-        if not (math.isfinite(seconds) and seconds > 0):
-            raise ValueError
-    except ValueError:
-        message = f"{HEADER}: must be a number of seconds above 0"
-        raise ApiError(400, message, param=HEADER) from None
+    seconds = float(given) if _NUMBER.fullmatch(given) else 0.0
+    if seconds <= 0:
+        raise ApiError(400, f"{HEADER}: must be a number of seconds above 0", param=HEADER)
     return min(seconds, _LONGEST_SECONDS)

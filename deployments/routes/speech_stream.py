@@ -66,6 +66,7 @@ class _Connection:
         self._catalog = catalog
         self._started = False
         self._ended = False  # no more text is to come
+        self._stopping = False  # since the service is to end
 
     async def run(self) -> None:
         """
@@ -126,6 +127,7 @@ class _Connection:
                     reading = asyncio.create_task(self._receive())
                     heard = time.monotonic()
                 elif draining.done() and not self._ended:
+                    self._stopping = True
                     await self._flush(session, end=True)
                 elif _until_idle(session, heard, idle_seconds) <= 0:
                     break
@@ -149,7 +151,11 @@ class _Connection:
                 self._ended = False
                 await self._send_json(messages.cancelled())
                 return asyncio.create_task(session.speak())
-            if isinstance(message, messages.Text):
+            if self._stopping:
+                # All that came before is spoken to its end as it is.
+                if not isinstance(message, messages.End):
+                    self._socket.state.drain.require_open(self._catalog.service.retry_after_seconds)
+            elif isinstance(message, messages.Text):
                 await session.add(message.text)
             else:
                 await self._flush(session, end=isinstance(message, messages.End))

@@ -84,7 +84,7 @@ def router(catalog: Catalog) -> APIRouter:
             raise _unknown(name)
         return _entry(name, voice.created, _able(catalog))
 
-    @routes.delete("/{name}")
+    @routes.delete("/{name}", status_code=204, response_class=Response)
     async def delete_voice(name: str) -> Response:
         """Removes a recorded voice."""
         if any(name in model.card.voices for model in catalog):

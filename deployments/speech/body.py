@@ -9,7 +9,16 @@ from pydantic import BaseModel, Discriminator, Field, Tag, field_validator
 from deployments.audio.formats import MAX_RATE, MIN_RATE, AudioFormat, require_rate
 from deployments.audio.speed import MAX_SPEED, MIN_SPEED
 from deployments.calls.messages import SpeechCall, Utterance
-from deployments.validation import INTEGRAL, STRICT, Encodable, Whole
+from deployments.validation import (
+    INTEGRAL,
+    STRICT,
+    Count,
+    Encodable,
+    Probability,
+    Scale,
+    Seed,
+    Temperature,
+)
 
 LONGEST_INSTRUCTIONS = 4096  # characters, as OpenAI's
 
@@ -63,11 +72,11 @@ class SpeechOptions(BaseModel):
     sample_rate: Annotated[int, Field(ge=MIN_RATE, le=MAX_RATE), INTEGRAL] | None = None
     normalize: bool = True
     instructions: Encodable | None = Field(None, max_length=LONGEST_INSTRUCTIONS)
-    cfg_scale: float | None = None
-    seed: Whole | None = None
-    temperature: float | None = None
-    top_k: Whole | None = None
-    top_p: float | None = None
+    cfg_scale: Scale | None = None
+    seed: Seed | None = None
+    temperature: Temperature | None = None
+    top_k: Count | None = None
+    top_p: Probability | None = None
     max_duration_seconds: float | None = Field(None, gt=0)
 
     @field_validator("instructions")

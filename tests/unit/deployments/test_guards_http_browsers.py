@@ -12,6 +12,9 @@ async def test_without_keys_scripts_of_other_sites_are_refused() -> None:
         assert error_of(foreign)["code"] == "wrong_origin"
         for none in ("http://[", "null", ""):
             assert (await http.get("/v1/hello", headers={"origin": none})).status_code == 403
+        for both in (["http://localhost", "http://evil"], ["http://evil", "http://localhost"]):
+            headers = [("origin", origin) for origin in both]
+            assert (await http.get("/v1/hello", headers=headers)).status_code == 403
         own = await http.get("/v1/hello", headers={"origin": "http://localhost"})
         assert own.status_code == 200
     named = GuardSettings(cors_origins=["https://good.example"])

@@ -46,7 +46,9 @@ async def test_a_body_that_drips_is_given_up() -> None:
         assert "0.1 s" in error_of(refused)["message"]
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "soon", "", "1,2"])
+@pytest.mark.parametrize(
+    "value", ["0", "-1", "nan", "inf", "soon", "", "1,2", "1_0", "1e", ".", "+1"]
+)
 async def test_a_timeout_that_is_none_is_refused_by_name(value: str) -> None:
     async with world().client() as http:
         refused = await http.get("/v1/hello", headers={"x-request-timeout": value})

@@ -63,6 +63,15 @@ def test_a_websocket_needs_a_key_in_a_header_or_a_protocol() -> None:
     assert caught.value.status_code == 401
     assert error_of(caught.value)["code"] == "invalid_api_key"
 
+    two = [f"openai-insecure-api-key.{KEY}", f"openai-insecure-api-key.{OTHER}"]
+    for several in ({"subprotocols": two}, {"subprotocols": two[:1], "headers": dict(BEARER)}):
+        with (
+            pytest.raises(WebSocketDenialResponse) as caught,
+            client.websocket_connect("/v1/talk", **several),
+        ):
+            pass
+        assert (caught.value.status_code, error_of(caught.value)["param"]) == (400, "Authorization")
+
     with client.websocket_connect("/v1/talk", headers=BEARER) as socket:
         socket.send_text("hello")
         assert socket.receive_text() == "hello"

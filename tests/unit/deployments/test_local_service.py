@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
+from ray.serve.schema import HTTPOptionsSchema, ServeDeploySchema
 
 from deployments import local_service
 from deployments.local_service import StartError
@@ -22,11 +23,16 @@ def taken(request: pytest.FixtureRequest) -> Iterator[tuple[str, int]]:
         yield host, listening.getsockname()[1]
 
 
+def listening(host: str, port: int) -> ServeDeploySchema:
+    options = HTTPOptionsSchema(host=host, port=port)
+    return ServeDeploySchema(applications=[], http_options=options)
+
+
 def test_a_port_that_is_taken_is_named_as_in_an_address(taken: tuple[str, int]) -> None:
     host, port = taken
     named = f"[{host}]:{port}" if host == "::1" else f"{host}:{port}"
     with pytest.raises(StartError) as caught:
-        local_service._require_free(host, port)
+        local_service.require_free(listening(host, port))
     assert str(caught.value) == f"cannot listen on {named}: Address already in use"
 
 
@@ -34,7 +40,7 @@ def test_a_port_that_is_free_may_be_one_of_either_kind() -> None:
     for host in ("127.0.0.1", "::1", "0.0.0.0", "::"):
         with socket.create_server(("127.0.0.1", 0)) as used:
             free = used.getsockname()[1]
-        local_service._require_free(host, free)
+        local_service.require_free(listening(host, free))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -162,6 +163,27 @@ def test_a_service_that_stops_speaks_what_it_was_given_and_closes() -> None:
         assert said[-1]["finish_reason"] == "stop"
         assert len(audio) > 2 * 2 * RATE
         assert_closes(socket, 1001)
+
+
+def test_a_service_that_stops_takes_no_more_and_says_so() -> None:
+    with to_be_stopped(engines := StandIn()) as (socket, stop):
+        socket.send_json(START)
+        say(socket, "This goes on forever and ever. And then")
+        until(socket, "utterance")
+        stop()
+        time.sleep(0.2)  # it is told while the first sentence is spoken
+        say(socket, "More.")
+        socket.send_json({"type": "flush"})
+        for _ in range(2):
+            error = until(socket, "error")[0][-1]["error"]
+            assert (error["type"], error["code"]) == ("unavailable", "draining")
+        socket.send_json({"type": "end"})
+        socket.send_json({"type": "cancel"})
+        said, _ = until(socket, "cancelled")
+        assert [message["type"] for message in said] == ["cancelled"]
+        until(socket, "done")
+        assert_closes(socket, 1001)
+    assert engines.texts == ["This goes on forever and ever."]
 
 
 def test_a_service_that_stops_does_not_wait_for_who_says_nothing() -> None:
