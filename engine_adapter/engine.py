@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EngineConfig", "SpeechEngine"]
 
+_LOOK_SECONDS = 0.5
+
 
 class SpeechEngine:
     """One model on stock vLLM. Making it starts the engine core process and blocks.
@@ -214,8 +216,23 @@ class SpeechEngine:
         )
 
     async def stats(self) -> dict[str, Any]:
-        """The pair ledger and what is in use, as of the engine's last step."""
-        stats: list[dict[str, Any]] = await self._engine.collective_rpc("speech_stats")
+        """The pair ledger and what is in use, as of the engine's last step.
+
+        Raises:
+            EngineUnavailable: the engine is dead, or dies meanwhile.
+        """
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        asked = asyncio.ensure_future(self._engine.collective_rpc("speech_stats"))
+        try:
+            # An engine that dies leaves such a question unanswered.
+            while not (await asyncio.wait({asked}, timeout=_LOOK_SECONDS))[0]:
+                await self.check_health()
+            stats: list[dict[str, Any]] = asked.result()
+        except EngineDeadError as error:
+            raise EngineUnavailable("the engine is dead") from error
+        finally:
+            asked.cancel()
         return stats[0]
 
     async def drained(self, timeout: float = 10.0) -> dict[str, Any]:

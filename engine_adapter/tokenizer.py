@@ -50,6 +50,8 @@ class SpeechTokenizer:
         if spec.text is None:
             raise CheckpointError(f"{spec.family}: the family has no text range")
         self._tokenizer = read_tokenizer(Path(directory) / TOKENIZER_FILE, spec.text)
+        # A text is words: what looks like a mark of the prompt's layout in it must not become one.
+        self._tokenizer.encode_special_tokens = True
         self._text = spec.text
 
     def encode(self, text: str) -> list[int]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vocoder_service.codec import Codec
 from vocoder_service.load import BusyShare
 from vocoder_service.vocoder import NotFiniteError, Pcm, Vocoder
-from vocoder_service.windows import StreamWindows, Window
+from vocoder_service.windows import Memory, StreamWindows, Window
 
 _log = logging.getLogger(__name__)
 
@@ -263,7 +263,15 @@ class VocoderService:
                 # In words here too: handlers may keep what they are given.
                 _log.error("a window was not decoded:\n%s", traceback.format_exc())
                 return [_Failure(_reason(error), isinstance(error, NotFiniteError))]
-        return [self._decode_batch([window])[0] for window in windows]
+        results: list[Pcm | _Failure] = []
+        failed: dict[Memory, _Failure] = {}
+        for window in windows:
+            # What follows in a stream that has failed cannot be decoded, whatever is wrong with it.
+            result = failed.get(window.memory) or self._decode_batch([window])[0]
+            if isinstance(result, _Failure):
+                failed[window.memory] = result
+            results.append(result)
+        return results
 
 
 def _reason(error: Exception) -> str:

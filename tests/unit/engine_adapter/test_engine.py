@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 from pathlib import Path
@@ -9,10 +10,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from vllm.v1.engine.exceptions import EngineDeadError
 
 from engine_adapter import engine
 from engine_adapter.engine import EngineConfig, SpeechEngine
 from engine_adapter.families import FAMILIES
+from engine_adapter.request import EngineUnavailable
+
+FIGURES = SimpleNamespace(
+    model_config=SimpleNamespace(max_model_len=9, hf_config=SimpleNamespace(hidden_size=8)),
+    cache_config=SimpleNamespace(block_size=16, num_gpu_blocks=2),
+)
 
 
 @pytest.fixture
@@ -50,11 +58,7 @@ def test_an_engine_whose_end_fails_leaves_no_folder(
     def fail() -> None:
         raise RuntimeError("it is gone")
 
-    figures = SimpleNamespace(
-        model_config=SimpleNamespace(max_model_len=9, hf_config=SimpleNamespace(hidden_size=8)),
-        cache_config=SimpleNamespace(block_size=16, num_gpu_blocks=2),
-    )
-    running = SimpleNamespace(vllm_config=figures, shutdown=fail)
+    running = SimpleNamespace(vllm_config=FIGURES, shutdown=fail)
     monkeypatch.setattr(engine, "_start_vllm", lambda *_: running)
     before = handles()
     started = SpeechEngine(EngineConfig(model="a model"))
@@ -62,3 +66,29 @@ def test_an_engine_whose_end_fails_leaves_no_folder(
         started.shutdown()
     assert list(temporary.iterdir()) == []
     assert handles() == before
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+async def test_a_dead_engine_is_said_to_be_where_its_stats_are_asked_for(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """vLLM does not answer what it was asked before its core has died."""
+
+    async def ask(_: str) -> Any:
+        if when == "before":
+            raise EngineDeadError
+        await asyncio.Event().wait()
+
+    async def find_dead() -> None:
+        raise EngineDeadError
+
+    monkeypatch.setattr(engine, "_LOOK_SECONDS", 0.01)
+    running = SimpleNamespace(
+        vllm_config=FIGURES, shutdown=int, collective_rpc=ask, check_health=find_dead
+    )
+    monkeypatch.setattr(engine, "_start_vllm", lambda *_: running)
+    started = SpeechEngine(EngineConfig(model="a model"))
+    async with asyncio.timeout(5):
+        with pytest.raises(EngineUnavailable):
+            await started.stats()
+    started.shutdown()

@@ -153,6 +153,10 @@ async def test_a_stream_that_fails_by_itself_says_nothing_of_the_vocoder(xcodec:
     with pytest.raises(DecodeError, match="not finite"):
         await push_alone(overflowing)
     service.check_health()
+    several_windows = np.concatenate([overflowing, random_codes(xcodec, 3 * MAX_WINDOW, seed=1)])
+    with pytest.raises(DecodeError, match="not finite"):
+        await push_alone(several_windows)
+    service.check_health()
 
     codec.broken = True
     with pytest.raises(DecodeError, match="device fault"):
