@@ -16,7 +16,7 @@
 {{- if dig "usage_file" "" .Values.guards -}}
 {{- fail "guards.usage_file: without data.enabled no pod keeps a file" -}}
 {{- end -}}
-{{- else if not (hasPrefix "/data/" (dig "usage_file" "/data/" .Values.guards)) -}}
+{{- else if not (hasPrefix "/data/" (dig "usage_file" "" .Values.guards | default "/data/")) -}}
 {{- fail "guards.usage_file: only what is in /data is kept" -}}
 {{- end -}}
 {{- $audit := dig "audit" "path" "" .Values.guards | default "" -}}

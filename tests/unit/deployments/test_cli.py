@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 from importlib.metadata import version
 from pathlib import Path
 
@@ -64,6 +65,16 @@ def test_say_tells_when_nothing_listens(tmp_path: Path, capsys: pytest.CaptureFi
     assert f"nothing listens at {url}" in error
     assert "speechlm serve" in error
     assert not (tmp_path / "a.wav").exists()
+
+
+def test_say_tells_why_there_is_no_connection(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as plain:
+        url = f"https://127.0.0.1:{plain.getsockname()[1]}"
+        threading.Thread(target=lambda: plain.accept()[0].sendall(b"HTTP/1.1 400\r\n\r\n")).start()
+        assert main(["say", "Hello.", "-o", str(tmp_path / "a.wav"), "--url", url]) == 1
+    assert f"cannot connect to {url}: [SSL" in capsys.readouterr().err
 
 
 def test_serve_names_a_voice_that_does_not_exist(tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ async def test_a_body_that_is_no_json_object_is_refused(content: bytes, content_
     [
         ("GET", "/nowhere", 404, "unknown_url"),
         ("POST", "/v1/audio", 404, "unknown_url"),
+        ("POST", "/v1/audio/speech/", 404, "unknown_url"),
         ("GET", "/v1/audio/speech", 405, None),
         ("GET", "/v1/audio/speech/stream", 426, None),
         ("DELETE", "/v1/models", 405, None),

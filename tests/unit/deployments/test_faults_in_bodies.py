@@ -132,6 +132,10 @@ async def test_a_conversation(front: Front, changes: dict[str, Any], message: st
         (b'{"seed": ' + b"9" * 5_000 + b"}", "the body has a number with too many digits"),
         (b'{"input": "a\nb"}', "the body is not JSON: Invalid control character (character 12)"),
         (b'{"input": {"a": 1, "a": 2}}', "the body has 'a' twice in one object"),
+        (
+            b'{"\\ud800": 1}',
+            "the body has a name that is not valid Unicode: it has half of a surrogate pair",
+        ),
     ],
 )
 async def test_a_body_that_cannot_be_read(content: bytes, message: str) -> None:

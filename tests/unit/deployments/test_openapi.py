@@ -128,6 +128,18 @@ def test_operations_have_the_names_that_a_generated_client_should_use(openapi: B
     assert all(name.islower() and "v1" not in name for name in names)
 
 
+def test_a_voice_is_removed_without_a_body(openapi: BaseSchema) -> None:
+    responses = openapi["/v1/audio/voices/{name}"]["DELETE"].definition.raw["responses"]
+    assert "200" not in responses
+    assert "content" not in responses["204"]
+
+
+def test_what_numbers_may_be_is_said(openapi: BaseSchema) -> None:
+    body = openapi.raw_schema["components"]["schemas"]["SpeechBody"]["properties"]
+    number = next(each for each in body["cfg_scale"]["anyOf"] if each["type"] == "number")
+    assert (number["minimum"], number["maximum"]) == (1, 100)
+
+
 def test_nothing_is_said_of_answers_that_do_not_exist(openapi: BaseSchema) -> None:
     for operation in operations(openapi):
         responses = operation.definition.raw["responses"]
