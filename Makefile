@@ -52,11 +52,12 @@ evaluate: ## measure the demonstration voice of a running service (args=--url UR
 	@requirements/debian
 	$(run)python -m demo_voice evaluate $(args)
 
-generated: setup ## the generated files: chart schema and dashboards, metrics page, licences
+generated: setup ## the generated files: chart schema and dashboards, pages of metrics and settings, licences
 	@requirements/setup kubernetes
 	@requirements/setup demo-voice
 	$(run)python -m k8s.builder
 	$(run)python -m deployments.metrics.page > docs/metrics.md
+	$(run)python -m deployments.settings_page > docs/settings.md
 	$(run)python requirements/licences
 
 lock: setup ## choose the pins anew from pyproject.toml (args=--upgrade: newer releases)

@@ -47,7 +47,7 @@ class EngineSettings(StrictSettings):
         gpu_memory_utilization: share of the GPU's memory; the vocoder needs the rest.
             None: vLLM's choice.
         tensor_parallel_size: workers that share each layer, on a GPU each.
-        quantization: of the backbone; None: what the model's ``config.json`` says.
+        quantization: form of the backbone's weights; None: what the model's ``config.json`` says.
         cpus, gpus: Ray resources of the replica; a single GPU may be shared with the vocoder.
     """
 
@@ -87,7 +87,9 @@ class VocoderSettings(StrictSettings):
         window_growth: factor from one piece to the next.
         max_window: frames of the largest piece: large, for throughput.
         max_batch: pieces decoded together.
-        gpu_memory_utilization: share of the GPU's memory that it may take.
+        gpu_memory_utilization: share of the memory that it may take of a GPU which it shares with
+            the engine.
+        cpus, gpus: Ray resources of the vocoder; with ``gpus`` 0 it runs on CPUs.
     """
 
     first_window: int = Field(8, ge=1)
@@ -156,14 +158,15 @@ class AutoscalingSettings(StrictSettings):
     Attributes:
         min_replicas: 0: none while nothing is asked, and the first request has to come again
             once one has started.
+        max_replicas: at most so many.
         high_use: share of all rows that are needed above which there are more replicas.
         low_use: share below which, with one replica less, there are fewer.
         queue_seconds: a request that has waited longer brings more replicas.
-        clear_seconds: in which all audio that is owed should be made.
-        up_seconds: for which more must be wanted before there are more.
-        down_seconds: for which fewer must do before there are fewer.
-        smooth_seconds: over which rows are averaged for that.
-        idle_seconds: without a request, after which the last replica goes, if it may.
+        clear_seconds: time in which all audio that is owed should be made.
+        up_seconds: time for which more must be wanted before there are more.
+        down_seconds: time for which fewer must do before there are fewer.
+        smooth_seconds: time over which rows are averaged for that.
+        idle_seconds: time without a request, after which the last replica goes, if it may.
     """
 
     min_replicas: int = Field(1, ge=0)
@@ -209,9 +212,9 @@ class ModelSettings(StrictSettings):
         autoscaling: None: there are always ``replicas``; else those must not be set.
         max_concurrent_requests: per replica, however many rows are free; further requests wait
             or are refused, see ``admission``.
-        surge_percent: of the replicas, how many more may run while a new version replaces the
-            old. 0: an old one stops first, and with a single replica the service pauses; above
-            0 there must be room for one more, or the old ones stay for ever.
+        surge_percent: how many more replicas, of those there are, may run while a new version
+            replaces the old. 0: an old one stops first, and with a single replica the service
+            pauses; above 0 there must be room for one more, or the old ones stay for ever.
     """
 
     id: str = Field(pattern=MODEL_ID)
@@ -284,20 +287,20 @@ class ServiceSettings(StrictSettings):
     """HTTP limits and times.
 
     Attributes:
-        max_input_characters: of the text of one request.
-        max_body_bytes: of the body of a request without a file.
-        max_upload_bytes: of the body of a request that may hold audio.
-        max_duration_seconds: of the audio of an answer; a request may ask for less.
-        max_stream_seconds: of the audio of a WebSocket, as it is heard.
-        max_stream_characters: that may wait to be spoken on a WebSocket.
-        max_chat_characters: of all texts of a conversation together.
-        max_audio_seconds: of the audio that a request brings.
-        max_voice_seconds, max_voice_bytes: of the recording of a voice.
-        max_voices: that are stored.
+        max_input_characters: length of the text of one request.
+        max_body_bytes: size of the body of a request without a file.
+        max_upload_bytes: size of the body of a request that may hold audio.
+        max_duration_seconds: length of the audio of an answer; a request may ask for less.
+        max_stream_seconds: length of the audio of a WebSocket, as it is heard.
+        max_stream_characters: text that may wait to be spoken on a WebSocket.
+        max_chat_characters: length of all texts of a conversation together.
+        max_audio_seconds: length of the audio that a request brings.
+        max_voice_seconds, max_voice_bytes: length and size of the recording of a voice.
+        max_voices: voices that may be stored.
         store: file of the stored voices and of the audio that conversations may refer to; made
             if it is missing. Front ends of one machine share it.
         answer_seconds: how long the audio of an answer can be referred to.
-        max_answers: of whose audio is kept; the oldest goes first.
+        max_answers: answers whose audio is kept; the oldest goes first.
         retry_after_seconds: what a refused client is told to wait.
         accept_timeout_seconds: within this time a replica accepts a request, or the client gets
             429 if replicas answer others, and otherwise 503.
@@ -305,8 +308,8 @@ class ServiceSettings(StrictSettings):
         stream_idle_seconds: after this time without a message and anything to speak, a
             WebSocket is closed.
         ingress_replicas: HTTP front ends.
-        front_end_resource: of Ray, which only nodes have where front ends and the limiter may
-            run, since their files are there. None: they run anywhere.
+        front_end_resource: resource of Ray that only nodes have where front ends and the limiter
+            may run, since their files are there. None: they run anywhere.
     """
 
     max_input_characters: int = Field(4096, ge=1)
@@ -352,9 +355,9 @@ class TracingSettings(StrictSettings):
     """Spans of requests (docs/metrics.md).
 
     Attributes:
-        endpoint: of a collector that takes OTLP over HTTP, ``http://host:4318/v1/traces`` for
-            instance. None: no spans.
-        share: of the requests that have some, where the client does not say.
+        endpoint: address of a collector that takes OTLP over HTTP,
+            ``http://host:4318/v1/traces`` for instance. None: no spans.
+        share: of requests that have spans, where the client does not say.
     """
 
     endpoint: str | None = Field(None, pattern=HTTP_URL)

@@ -16,11 +16,11 @@ class ClientLimits(StrictSettings):
     """What one client may take; None is no limit.
 
     Attributes:
-        requests_per_second: on average.
+        requests_per_second: how often a request may come, on average.
         burst: requests at once after a pause; None: a second's worth, at least one.
         concurrent_requests: HTTP requests that are being answered.
-        websockets: that are open.
-        audio_seconds_per_day: of audio made for the client, from midnight to midnight UTC.
+        websockets: WebSockets that are open.
+        audio_seconds_per_day: audio made for the client, from midnight to midnight UTC.
         priority: the best class that its requests may have (docs/scaling.md); None: any.
     """
 
@@ -41,10 +41,10 @@ class AuditSettings(StrictSettings):
     """The audit log (docs/guards.md).
 
     Attributes:
-        path: of the log, ``audit.jsonl`` for instance; each HTTP front end of a machine adds
+        path: name of the log, ``audit.jsonl`` for instance; each HTTP front end of a machine adds
             its number to the name. None: there is no log.
-        max_bytes: of a file, after which the next one is begun.
-        files: of each front end that are kept, the current one included.
+        max_bytes: size of a file, after which the next one is begun.
+        files: files of each front end that are kept, the current one included.
         text: whether the texts that clients send are in it.
         audio: whether the audio they get is in it.
     """
@@ -84,10 +84,10 @@ class GuardSettings(StrictSettings):
         lease_seconds: how long the requests of a front end that no longer answers count.
         limiter_timeout_seconds: a limiter that takes longer is unavailable: 503.
         audit: the audit log.
-        log_format: of the log lines of front ends and engines.
+        log_format: form of the log lines of front ends and engines.
         cors_origins: web sites whose scripts may use the service, as
             ``https://example.org``, or ``*``. The page at ``/`` needs none.
-        max_http_requests, max_websockets: per front end; further ones get 429.
+        max_http_requests, max_websockets: how many may be open per front end; further ones get 429.
         body_timeout_seconds: a body that takes longer to arrive gets 408.
     """
 
