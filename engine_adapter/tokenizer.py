@@ -50,12 +50,11 @@ class SpeechTokenizer:
         if spec.text is None:
             raise CheckpointError(f"{spec.family}: the family has no text range")
         self._tokenizer = read_tokenizer(Path(directory) / TOKENIZER_FILE, spec.text)
-        # A text is words: what looks like a mark of the prompt's layout in it must not become one.
-        self._tokenizer.encode_special_tokens = True
         self._text = spec.text
 
     def encode(self, text: str) -> list[int]:
-        """Model ids of a text; no special tokens are added."""
+        """Model ids of a text; no special tokens are added. Those that are written in it, as
+        MOSS-TTSD's ``<speaker2>``, are taken as such."""
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         return [self._text.first_id + i for i in encoding.ids]
 

@@ -37,21 +37,6 @@ def ids_of(*parts: str | bytes) -> list[int]:
     return [SPEC.text.first_id + i for i in ids]
 
 
-def test_a_mark_that_is_written_in_a_text_is_read_as_its_letters(tmp_path: Path) -> None:
-    vocabulary = {letter: i for i, letter in enumerate("ab<|end>")}
-    made = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    made.add_special_tokens(["<|end|>"])
-    mark = made.token_to_id("<|end|>")
-    (tmp_path / TOKENIZER_FILE).parent.mkdir()
-    made.save(str(tmp_path / TOKENIZER_FILE))
-    assert made.encode("a<|end|>").ids[-1] == mark
-    tokenizer = SpeechTokenizer(tmp_path, SPEC)
-    assert SPEC.text is not None
-    ids = tokenizer.encode("a<|end|>")
-    assert ids == [SPEC.text.first_id + vocabulary[letter] for letter in "a<|end|>"]
-    assert tokenizer.decode([SPEC.text.first_id + mark]) == ""
-
-
 @pytest.mark.parametrize("step", [1, 2, 3, 100])
 @pytest.mark.parametrize(
     "parts",
