@@ -240,13 +240,13 @@ def _make_codec(recipe: Recipe, spec: StreamSpec, directory: Path, seed: int, hi
     from vocoder_service import tiny  # needs the codec classes, also slow to import
 
     streams = spec.streams[spec.codec_first_stream :]
-    make: Callable[..., None] = {
+    makers: dict[str, Callable[..., None]] = {
         "dac": tiny.make_tiny_dac,
         "encodec": tiny.make_tiny_encodec,
         "mimi": tiny.make_tiny_mimi,
         "xcodec": tiny.make_tiny_xcodec,
-    }[recipe.codec]
-    make(directory, seed, num_codebooks=len(streams), codebook_size=streams[0].size)
+    }
+    makers[recipe.codec](directory, seed, num_codebooks=len(streams), codebook_size=streams[0].size)
     if spec.hears_embeddings:
         tiny.make_tiny_audio_tower(directory.parent / AUDIO_ENCODER_FOLDER, seed, hidden)
     if spec.codec_first_stream:

@@ -7,7 +7,7 @@ heard: different codes give different waves, neither silent nor clipped.
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -75,9 +75,18 @@ def make_tiny_xcodec(
 
 
 def make_tiny_dac(
-    directory: str | Path, seed: int, num_codebooks: int = 12, codebook_size: int = 1024
+    directory: str | Path,
+    seed: int,
+    num_codebooks: int = 12,
+    codebook_size: int = 1024,
+    sample_rate: int = 16000,
+    ratios: Sequence[int] = _RATIOS,
 ) -> None:
-    """Write a DAC of 16 kHz and 320 samples per frame.
+    """Write a DAC.
+
+    Args:
+        ratios: of its decoder, whose product is the samples per frame: those of the 16 and 24 kHz
+            checkpoints, or (8, 8, 4, 2), those of 44.1 kHz.
 
     Raises:
         ValueError: ``codebook_size`` is not a power of two.
@@ -85,11 +94,11 @@ def make_tiny_dac(
     _bits(codebook_size)
     config = DacConfig(
         encoder_hidden_size=2,
-        downsampling_ratios=_RATIOS[::-1],
+        downsampling_ratios=list(ratios[::-1]),
         decoder_hidden_size=16,
         n_codebooks=num_codebooks,
         codebook_size=codebook_size,
-        sampling_rate=16000,
+        sampling_rate=sample_rate,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

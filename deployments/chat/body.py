@@ -219,6 +219,8 @@ class ChatBody(BaseModel):
     """What may be asked. Every field is honoured or refused; an unknown one is refused.
 
     Attributes:
+        user, safety_identifier, prompt_cache_key, metadata: what clients note for themselves; no
+            answer depends on it, here as at OpenAI's.
         max_completion_tokens, max_tokens: text tokens and frames of audio at most, together.
         others: OpenAI's, or as in ``engine_adapter.request.SpeechRequest``.
     """
@@ -238,6 +240,10 @@ class ChatBody(BaseModel):
     stream_options: StreamOptions | None = None
     cfg_scale: Scale | None = None
     top_k: Count | None = None
+    user: Encodable | None = None
+    safety_identifier: Encodable | None = None
+    prompt_cache_key: Encodable | None = None
+    metadata: dict[Encodable, Encodable] | None = None
     n: Annotated[Literal[1] | None, _only(1)] = None
     tools: _NoList = None
     tool_choice: Annotated[Literal["none", "auto"] | None, _only("none", "auto")] = None
@@ -257,11 +263,7 @@ class ChatBody(BaseModel):
     web_search_options: _Nothing = None
     service_tier: Annotated[Literal["auto", "default"] | None, _only("auto", "default")] = None
     store: _False = None
-    metadata: _NoMap = None
-    user: _Nothing = None
-    safety_identifier: _Nothing = None
     moderation: _Nothing = None
-    prompt_cache_key: _Nothing = None
     prompt_cache_options: _Nothing = None
     prompt_cache_retention: _Nothing = None
 

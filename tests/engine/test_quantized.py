@@ -13,7 +13,7 @@ from tests.reference.generate import Reference
 from tests.reference.quantized import Method, quantize
 from tests.reference.requests import stable_requests
 
-pytestmark = [pytest.mark.engine, pytest.mark.chaos]
+pytestmark = pytest.mark.engine
 
 # Logits of the engine, whose activations are bfloat16, are that near to those in float32.
 THRESHOLD = 0.06

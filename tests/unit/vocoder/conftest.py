@@ -26,6 +26,14 @@ def dac_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def dac_44_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A DAC as that of 44.1 kHz."""
+    directory = tmp_path_factory.mktemp("dac_44")
+    make_tiny_dac(directory, 7, 9, 256, sample_rate=44_100, ratios=(8, 8, 4, 2))
+    return directory
+
+
+@pytest.fixture(scope="session")
 def encodec_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("encodec")
     make_tiny_encodec(directory, seed=3, num_codebooks=8, codebook_size=256)
@@ -68,6 +76,11 @@ def dac(dac_directory: Path) -> Codec:
 
 
 @pytest.fixture(scope="session")
+def dac_44(dac_44_directory: Path) -> Codec:
+    return load_codec(dac_44_directory)
+
+
+@pytest.fixture(scope="session")
 def encodec(encodec_directory: Path) -> Codec:
     return load_codec(encodec_directory)
 
@@ -87,7 +100,7 @@ def espnet(espnet_directory: Path) -> Codec:
     return load_codec(espnet_directory)
 
 
-CONVOLUTIONS = ["xcodec", "dac"]
+CONVOLUTIONS = ["xcodec", "dac", "dac_44"]
 HUGGING_FACE = [*CONVOLUTIONS, "encodec", "acausal", "mimi"]
 REMEMBERING = ["encodec", "acausal", "mimi", "espnet"]
 

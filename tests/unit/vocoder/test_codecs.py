@@ -54,11 +54,18 @@ def test_xcodec_decodes_as_transformers_does(xcodec: Codec, xcodec_directory: Pa
     assert torch.allclose(xcodec.decode(codes), expected, rtol=0, atol=ROUNDING)
 
 
-def test_dac_decodes_as_transformers_does(dac: Codec, dac_directory: Path) -> None:
-    codes = random_codes(dac, 3, 30)
-    model = DacModel.from_pretrained(dac_directory).eval()
+def test_the_dac_of_44_khz_describes_itself(dac_44: Codec) -> None:
+    assert (dac_44.sample_rate, dac_44.hop_length) == (44_100, 512)
+    assert (dac_44.num_codebooks, dac_44.codebook_size) == (9, 256)
+
+
+@pytest.mark.parametrize("name", ["dac", "dac_44"])
+def test_dac_decodes_as_transformers_does(name: str, request: pytest.FixtureRequest) -> None:
+    codec: Codec = request.getfixturevalue(name)
+    codes = random_codes(codec, 3, 30)
+    model = DacModel.from_pretrained(request.getfixturevalue(f"{name}_directory")).eval()
     expected = model.decode(audio_codes=codes).audio_values.detach()
-    assert torch.allclose(dac.decode(codes), expected, rtol=0, atol=ROUNDING)
+    assert torch.allclose(codec.decode(codes), expected, rtol=0, atol=ROUNDING)
 
 
 def test_encodec_describes_itself(encodec: Codec, acausal: Codec) -> None:
