@@ -11,11 +11,19 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from deployments.settings import ENGINE_GPU_MEMORY, SHARED_GPU_MEMORY, ModelSettings
+from deployments.settings import (
+    ENGINE_GPU_MEMORY,
+    SHARED_GPU_MEMORY,
+    EngineSettings,
+    ModelSettings,
+)
+from engine_adapter.fitting import QUANTIZED_ON_LOADING
 from engine_adapter.folders import AUDIO_ENCODER_FOLDER, CODEC_FOLDER, SSL_FOLDER
 from engine_adapter.safetensors_header import read_header
 
 _GIB = 2**30
+_WIDTHS = {"float32": 4, "bfloat16": 2}
+_NUMBERS = ("F64", "F32", "F16", "BF16")  # as safetensors names them
 _LEAST_CACHE_SHARE = 0.05  # of the device; with less, hardly a request fits
 _VOCODER_WORK = _GIB // 2  # beside its weights: signals of a batch, and the device's libraries
 
@@ -27,7 +35,7 @@ class GpuMemoryError(ValueError):
 def require_room(settings: ModelSettings, weights: int, device: int) -> None:
     """
     Args:
-        weights: bytes of the model's weights as the engine holds them.
+        weights: bytes of the model's weights as a worker of the engine holds them.
         device: bytes of the GPU's memory.
 
     Raises:
@@ -69,9 +77,20 @@ def require_vocoder_room(settings: ModelSettings, weights: int, device: int) -> 
         )
 
 
-def weight_bytes(model: Path) -> int:
-    """Of the safetensors files of a model directory."""
-    return sum(file.stat().st_size for file in model.glob("*.safetensors"))
+def weight_bytes(model: Path, engine: EngineSettings) -> int:
+    """Of a model directory's weights as each worker of the engine holds them, at least.
+
+    Numbers are held in the engine's dtype (in a byte where vLLM quantises them on loading), what is
+    packed as it is. Of several workers each holds a part, and a little more that all hold.
+    """
+    width = 1 if engine.quantization in QUANTIZED_ON_LOADING else _WIDTHS[engine.dtype]
+    total = 0
+    for file in model.glob("*.safetensors"):
+        for tensor in read_header(file).values():
+            first, end = tensor["data_offsets"]
+            number = tensor["dtype"] in _NUMBERS
+            total += math.prod(tensor["shape"]) * width if number else end - first
+    return total // engine.tensor_parallel_size
 
 
 def vocoder_bytes(model: Path) -> int:

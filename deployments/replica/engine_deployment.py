@@ -98,7 +98,8 @@ class EngineReplica:
         vocoder, spec = settings.vocoder, model.spec
         codebooks = spec.num_streams - spec.codec_first_stream
         if settings.engine.gpus:
-            gpu_memory.require_room(settings, gpu_memory.weight_bytes(model.path), _gpu_bytes())
+            weights = gpu_memory.weight_bytes(model.path, settings.engine)
+            gpu_memory.require_room(settings, weights, _gpu_bytes())
         if settings.shares_gpu:
             weights = gpu_memory.vocoder_bytes(model.path)
             gpu_memory.require_vocoder_room(settings, weights, _gpu_bytes())

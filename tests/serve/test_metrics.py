@@ -1,7 +1,7 @@
 """A scripted load on a real service, as a real Prometheus sees it.
 
 The service has no GPU and its model takes no audio; metrics that need either say so in their
-definitions. Those of audio are in tests/serve/test_conversation.py.
+definitions. Those of audio are in tests/serve/conversing/test_operated.py.
 """
 
 import asyncio

@@ -82,10 +82,23 @@ def test_what_no_share_would_hold_is_said_too() -> None:
         require_room(settings, weights=16 * GIB, device=16 * GIB)
 
 
-def test_the_size_of_weights_is_that_of_their_files(tmp_path: Path) -> None:
-    for name in ("model-1.safetensors", "model-2.safetensors", "config.json"):
-        (tmp_path / name).write_bytes(b"x" * 100)
-    assert weight_bytes(tmp_path) == 200
+@pytest.mark.parametrize(
+    ("engine", "held"),
+    [
+        ({"dtype": "bfloat16"}, 2 * 8 + 12),
+        ({"dtype": "float32"}, 4 * 8 + 12),
+        ({"quantization": "fp8"}, 8 + 12),
+        ({"tensor_parallel_size": 2, "gpus": 2}, (2 * 8 + 12) // 2),
+    ],
+)
+def test_weights_are_counted_as_a_worker_holds_them(
+    tmp_path: Path, engine: dict[str, Any], held: int
+) -> None:
+    """Whatever the dtype of their files; what is packed stays as it is."""
+    save_file({"a": torch.zeros(5), "b": torch.zeros(3).half()}, tmp_path / "model-1.safetensors")
+    save_file({"c": torch.zeros(3, dtype=torch.int32)}, tmp_path / "model-2.safetensors")
+    (tmp_path / "config.json").write_text("{}")
+    assert weight_bytes(tmp_path, model(engine).engine) == held
 
 
 def test_what_hears_is_counted_as_it_is_held(tmp_path: Path) -> None:
@@ -133,3 +146,32 @@ async def test_a_replica_that_cannot_fit_starts_nothing(
     replica = EngineReplica.__new__(EngineReplica)
     with emit.using(Nowhere()), pytest.raises(GpuMemoryError, match=named):
         await replica.__init__(settings, TracingSettings())  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("engine", "vocoder", "device", "share"),
+    [
+        ({"gpus": 0.7, "gpu_memory_utilization": 0.8}, {"gpus": 0.3}, "cuda", 0.05),
+        ({"gpus": 1}, {"gpus": 1}, "cuda", None),
+        ({"gpus": 1}, {}, "cpu", None),
+    ],
+)
+async def test_the_vocoder_gets_its_part_of_the_gpu_and_no_more_of_its_memory(
+    engine: dict[str, Any],
+    vocoder: dict[str, Any],
+    device: str,
+    share: float | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = model(engine, vocoder)
+    options = Mock(return_value=Mock(remote=Mock(side_effect=InterruptedError)))
+    monkeypatch.setattr(VocoderActor, "options", options)
+    monkeypatch.setattr(engine_deployment, "_gpu_bytes", lambda: 80 * GIB)
+    monkeypatch.setattr(engine_deployment.logs, "configure", lambda: None)
+    monkeypatch.setattr(engine_deployment, "RaySink", Nowhere)
+    replica = EngineReplica.__new__(EngineReplica)
+    with emit.using(Nowhere()), pytest.raises(InterruptedError):
+        await replica.__init__(settings, TracingSettings())  # type: ignore[misc]
+    options.assert_called_once_with(num_cpus=0, num_gpus=vocoder.get("gpus", 0))
+    made = options.return_value.remote.call_args.kwargs
+    assert (made["device"], made["memory_share"]) == (device, share)
