@@ -60,6 +60,11 @@ class Load:
         """Requests that should have been answered and were not, or wrongly."""
         return sum(answer.error is not None for answer in self.answers)
 
+    @property
+    def faults(self) -> list[str]:
+        """What was wrong with each failed request, and its text."""
+        return [f"{answer.error} ({answer.text!r})" for answer in self.answers if answer.error]
+
     def row(self) -> Row:
         """The figures; times in ms. Where nothing was heard there are none."""
         counts: Row = {

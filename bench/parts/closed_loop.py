@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from bench.document import About
@@ -49,6 +49,7 @@ def measure(setting: Setting) -> Findings:
 async def _measure(setting: Setting) -> Findings:
     rows: list[Row] = []
     heard: list[Answer] = []
+    faults: list[str] = []
     texts = unique_texts(seed=1)
     scales: tuple[float | None, ...] = setting.choose((None,), (None, 1.0))
     async with speaker(setting.url) as client:
@@ -63,8 +64,9 @@ async def _measure(setting: Setting) -> Findings:
                     key: Row = {"guidance": guidance, "streams": streams, "round": round_ + 1}
                     rows.append(key | load.row())
                     heard += load.heard
+                    faults += load.faults
     errors = heard_errors(heard, setting.choose(12, 60))
-    return findings(rows, errors.rate, errors.words)
+    return findings(rows, errors.rate, errors.words, faults)
 
 
 async def _load(
@@ -93,7 +95,9 @@ async def _load(
     return Load(answers, seconds, rate)
 
 
-def findings(rows: list[Row], error_rate: float, words: int) -> Findings:
+def findings(
+    rows: list[Row], error_rate: float, words: int, faults: Sequence[str] = ()
+) -> Findings:
     """The tables and verdicts of all loads."""
     parts = [in_two(row, ("guidance", "streams", "round")) for row in rows]
     own = [row for row in rows if row["guidance"] == "the model's"]
@@ -126,7 +130,7 @@ def findings(rows: list[Row], error_rate: float, words: int) -> Findings:
             Verdict("failed requests", float(sum(int(row["failed"] or 0) for row in rows)), 0.0),
             Verdict("word error rate of what was heard", error_rate, at_most=INTELLIGIBLE),
         ],
-        {"loads": rows},
+        {"loads": rows, "faults": list(faults)},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bench.document import About
 from bench.findings import Chart, Findings, Row, Table, Verdict
@@ -35,6 +35,7 @@ def measure(setting: Setting) -> Findings:
 
 async def _measure(setting: Setting) -> Findings:
     rows: list[Row] = []
+    faults: list[str] = []
     seconds = setting.choose(8.0, 45.0)
     texts = unique_texts(seed=2)
     async with speaker(setting.url) as client:
@@ -46,9 +47,10 @@ async def _measure(setting: Setting) -> Findings:
                 key: Row = {"round": round_ + 1, "rate": rate}
                 key |= {"offered": len(load.answers) / seconds}
                 rows.append(key | {"saturated": "yes" if full else "no"} | load.row())
+                faults += load.faults
                 if full:
                     break
-    return findings(rows)
+    return findings(rows, faults)
 
 
 async def _load(
@@ -70,7 +72,7 @@ async def _load(
     return Load(answers, seconds, rate_of_frames)
 
 
-def findings(rows: list[Row]) -> Findings:
+def findings(rows: list[Row], faults: Sequence[str] = ()) -> Findings:
     """The tables of all loads."""
     parts = [in_two(row, ("round", "rate", "offered")) for row in rows]
     wrong = sum(int(row["failed"] or 0) for row in rows)
@@ -90,5 +92,5 @@ def findings(rows: list[Row]) -> Findings:
             ),
         ],
         [Verdict("failed requests (refused ones aside)", float(wrong), at_most=0.0)],
-        {"loads": rows},
+        {"loads": rows, "faults": list(faults)},
     )

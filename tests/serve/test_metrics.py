@@ -86,7 +86,7 @@ def counters(prometheus: Prometheus) -> Counters:
 
 def settled(prometheus: Prometheus) -> Counters:
     """All counters, once they have not changed for longer than any of them is late."""
-    late_seconds = 8  # polled, exported and scraped every 2, 2 and 1 seconds
+    late_seconds = 15  # polled, exported and scraped every 2, 2 and 1 seconds if there is time
     return steady(lambda: counters(prometheus), late_seconds)
 
 

@@ -48,6 +48,8 @@ def test_failures_and_refusals_are_counted_apart_and_have_no_latency() -> None:
     )
     row = load.row()
     assert (row["requests"], row["refused"], row["failed"]) == (3, 1, 1)
+    assert load.faults == ["500: no ('y')"]
+    assert closed_loop.findings([], 0.2, 100, load.faults).raw["faults"] == load.faults
     assert row["TTFA p50"] == pytest.approx(400)
     nothing = Load([Answer("x", 0.0, error="no")], 1.0, 50.0).row()
     assert list(nothing) == list(row)
