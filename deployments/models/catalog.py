@@ -105,8 +105,6 @@ class ServedModel:
         """
         words, unspeakable = self._words(part.text, normalized=normalized)
         error = self._cannot_speak("text", unspeakable) if unspeakable else None
-        if not any(character.isalnum() for character in words):
-            return (), error
         limit = self.card.utterance_characters or len(words)
         utterances = tuple(
             Utterance(each.text, float(each.pause))
